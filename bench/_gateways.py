@@ -8,7 +8,20 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-__all__ = ["GATEWAYS", "KEY", "LACKS", "MODEL", "OVERRIDES", "SERVED", "SKIPPED", "Gateway", "Json", "own_program"]
+__all__ = [
+    "CLIENTS",
+    "GATEWAYS",
+    "KEY",
+    "LACKS",
+    "MODEL",
+    "OVERRIDES",
+    "SERVED",
+    "SKIPPED",
+    "Client",
+    "Gateway",
+    "Json",
+    "own_program",
+]
 
 KEY, MODEL, TEXT_MODEL = "sk-contract", "m", "m-text"
 LITELLM, ROSETTA = "litellm[proxy]==1.109.1", "llm-rosetta[gateway]==0.13.0"
@@ -21,14 +34,16 @@ SERVED = {
     "databricks": ("chat", "completions", "embeddings"),
     "azure": ("chat", "embeddings"),
     "mindie": ("chat",),
+    "anthropic": ("messages",),
 }
-"""Maps an upstream to the protocols of its provider. A gateway also gets the cases of responses and models."""
+"""Maps an upstream to the protocols of its provider."""
 
 LACKS = {
     "openai": (),
     "databricks": ("seed", "penalties", "parallel_off", "dimensions", "tokens", "completion_logprobs"),
     "azure": ("n", "logprobs", "stream_usage", "reasoning", "parallel_off", "tokens", "instruction"),
     "mindie": ("parallel_off",),
+    "anthropic": ("n", "logprobs", "seed", "penalties", "tokens", "json_object", "temperature_of_2"),
 }
 """Maps an upstream to the capabilities that its API lacks. Cases that need one are skipped for every gateway."""
 
@@ -37,7 +52,45 @@ SKIPPED = ("patience",)
 that cases with a silent provider end; `patience` needs a longer one."""
 
 Json = dict[str, Any]
-_ALL = ("openai", "databricks", "azure", "mindie")
+_ALL = ("openai", "databricks", "azure", "mindie", "anthropic")
+
+
+@dataclass(frozen=True)
+class Client:
+    """The clients of a measurement: their dialect, the path of their base address, the fakes that also run alone, each
+    with the path of its own base address, and the page. `protocols` are asked for whatever the provider serves."""
+
+    dialect: str
+    path: str
+    fakes: Mapping[str, str]
+    protocols: frozenset[str]
+    page: str
+    lacks: Sequence[str] = ()
+    has_known_defects: bool = False
+    """Whether the page also says what was known of the gateways before."""
+    follows_provider: bool = False
+    """Whether the gateway is also asked for the protocols of the provider."""
+
+
+CLIENTS = {
+    "openai": Client(
+        "openai",
+        "/v1",
+        {"openai": "/v1", "databricks": "", "azure": "", "mindie": ""},
+        frozenset({"chat", "responses", "models"}),
+        "contract-matrix.md",
+        has_known_defects=True,
+        follows_provider=True,
+    ),
+    "anthropic": Client(
+        "anthropic",
+        "",
+        {"anthropic": ""},
+        frozenset({"messages", "count_tokens", "models"}),
+        "messages-matrix.md",
+        ("strict_fields",),
+    ),
+}
 
 
 def own_program(name: str) -> Path:
@@ -46,9 +99,10 @@ def own_program(name: str) -> Path:
 
 @dataclass(frozen=True)
 class Gateway:
-    """A gateway. `upstreams` are the providers that it supports. `configuration` gets the upstream's dialect, its
-    origin and the gateway's own port; `start` gets the folder of the environment, the configuration file and the port.
-    `text_model` is the model for completions, `seed` a Python script to run once before the start."""
+    """A gateway. `upstreams` are the providers that it supports, `clients` the dialects in which it is called.
+    `configuration` gets the upstream's dialect, its origin and the gateway's own port; `start` gets the folder of the
+    environment, the configuration file and the port. `text_model` is the model for completions, `seed` a Python
+    script to run once before the start."""
 
     name: str
     upstreams: Sequence[str]
@@ -58,6 +112,7 @@ class Gateway:
     env: Mapping[str, str] = field(default_factory=dict)
     text_model: str = MODEL
     seed: str = ""
+    clients: Sequence[str] = ("openai",)
 
     @property
     def package(self) -> str:
@@ -83,6 +138,7 @@ def litellm(upstream: str, origin: str, port: int) -> Json:
         "databricks": ("databricks", f"{origin}/serving-endpoints", {}),
         "azure": ("azure_ai", origin, {"api_version": "2024-05-01-preview"}),
         "mindie": ("openai", f"{origin}/v1", {"use_chat_completions_api": True}),
+        "anthropic": ("anthropic", origin, {}),
     }[upstream]
     given = {"api_base": base, "api_key": "sk-upstream"}
     abilities = ("function_calling", "parallel_function_calling", "tool_choice", "response_schema", "vision")
@@ -129,8 +185,18 @@ GATEWAYS = (
         _ALL,
         dragoman,
         lambda venv, file, port: [str(own_program("dragoman")), "serve", "--config", str(file)],
+        clients=("openai", "anthropic"),
     ),
-    Gateway("LiteLLM", _ALL, litellm, start_litellm, LITELLM, _QUIET, TEXT_MODEL),
+    Gateway(
+        "LiteLLM",
+        _ALL,
+        litellm,
+        start_litellm,
+        LITELLM,
+        _QUIET,
+        TEXT_MODEL,
+        clients=("openai", "anthropic"),
+    ),
     Gateway(
         "LiteLLM, drop_params", ("databricks", "mindie"), litellm_that_drops, start_litellm, LITELLM, _QUIET, TEXT_MODEL
     ),

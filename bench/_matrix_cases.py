@@ -15,6 +15,8 @@ Verdicts: TypeAlias = Mapping[str, Mapping[str, str]]
 """Maps a gateway and a provider to the verdict of one case."""
 
 _NOT_RUN = "skip"
+_LETTERS = {"anthropic": "n"}
+"""The letter of a provider, if it is not its first one."""
 
 
 def write_differences(reports: Sequence[Json]) -> str:
@@ -62,11 +64,11 @@ def _differs(verdicts: Verdicts) -> bool:
 
 
 def _write_cell(providers: Mapping[str, str]) -> str:
-    """Write the verdict that all providers have in common, else the providers of each verdict by their first letter."""
+    """Write the verdict that all providers have in common, else the providers of each verdict by their letters."""
     by_verdict: dict[str, list[str]] = defaultdict(list)
     for provider, verdict in providers.items():
         if verdict != _NOT_RUN:
-            by_verdict[verdict].append(provider[0])
+            by_verdict[verdict].append(_LETTERS.get(provider, provider[0]))
     if not by_verdict:
         return MARKS[_NOT_RUN]
     if len(by_verdict) == 1:

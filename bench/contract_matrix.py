@@ -1,12 +1,13 @@
 """Runs the contract suite against dragoman, LiteLLM, llm-rosetta and fake providers.
 
-    uv run python bench/contract_matrix.py [--jobs N] [--keep DIR] [--html FILE]
+    uv run python bench/contract_matrix.py [--client openai|anthropic] [--jobs N] [--keep DIR] [--html FILE]
 
-Each gateway runs in front of the suite's fake providers and gets all cases of the openai dialect. Each fake also runs
-alone and gets the cases of its own dialect. The other gateways are installed into temporary environments, which needs
-uv and a package registry. All servers listen on 127.0.0.1. The script writes the part of `docs/contract-matrix.md`
-between the two marks. `--html FILE` also writes a page with every case and the wire log of each failure. `--keep DIR`
-keeps reports, configurations, logs and environments; a later run with the same DIR measures only what is missing there.
+Each gateway runs in front of the suite's fake providers and gets all cases of the openai dialect, or of the anthropic
+dialect if it serves Messages. Fakes also run alone and get the cases of their own dialects. The other gateways are
+installed into temporary environments, which needs uv and a package registry. All servers listen on 127.0.0.1. The
+script writes the part of `docs/contract-matrix.md`, or `docs/messages-matrix.md`, between the two marks. `--html
+FILE` also writes a page with every case and the wire log of each failure. `--keep DIR` keeps reports, configurations,
+logs and environments; a later run with the same DIR measures only what is missing there.
 """
 
 from __future__ import annotations
@@ -25,7 +26,20 @@ from importlib.metadata import version
 from pathlib import Path
 
 from _defects import write_defects
-from _gateways import GATEWAYS, KEY, LACKS, MODEL, OVERRIDES, SERVED, SKIPPED, Gateway, Json, own_program
+from _gateways import (
+    CLIENTS,
+    GATEWAYS,
+    KEY,
+    LACKS,
+    MODEL,
+    OVERRIDES,
+    SERVED,
+    SKIPPED,
+    Client,
+    Gateway,
+    Json,
+    own_program,
+)
 from _matrix_cases import write_differences
 from _matrix_page import write_causes, write_summary
 from _processes import free_port, run_process, wait_until_listening
@@ -33,41 +47,40 @@ from _processes import free_port, run_process, wait_until_listening
 __all__: list[str] = []
 
 ROOT = Path(__file__).parents[1]
-PAGE = ROOT / "docs" / "contract-matrix.md"
 BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
-FAKES = {"openai": "/v1", "databricks": "", "azure": "", "mindie": ""}
-"""Maps a dialect to the path of its base address."""
 
 
 def main() -> None:
     options = parse_arguments()
+    client = CLIENTS[options.client]
     with tempfile.TemporaryDirectory() as scratch:
         folder = (options.keep or Path(scratch)).resolve()
         folder.mkdir(parents=True, exist_ok=True)
         versions = [f"dragoman {version('dragoman')}", f"Python {platform.python_version()}"]
         runs = []
-        for gateway in GATEWAYS:
+        for gateway in (one for one in GATEWAYS if client.dialect in one.clients):
             venv = create_environment(folder, gateway)
             versions += [read_version(venv, gateway)] if gateway.requirement else []
             runs += [(gateway, upstream, venv) for upstream in gateway.upstreams]
         with ThreadPoolExecutor(options.jobs) as jobs:
-            bare = [jobs.submit(run_fake_alone, folder, dialect) for dialect in FAKES]
-            behind = [jobs.submit(run_gateway, folder, *run) for run in runs]
+            bare = [jobs.submit(run_fake_alone, folder, *fake) for fake in client.fakes.items()]
+            behind = [jobs.submit(run_gateway, folder, client, *run) for run in runs]
             reports = [job.result() for job in (*bare, *behind)]
-        publish(reports, list(dict.fromkeys(versions)))
+        publish(client, reports, list(dict.fromkeys(versions)))
         if options.html:
             write_html(options.html, reports)
 
 
 def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--client", choices=CLIENTS, default="openai", help="whose cases are run (default openai)")
     parser.add_argument("--keep", type=Path, metavar="DIR", help="keep all files in this folder, and continue there")
     parser.add_argument("--html", type=Path, metavar="FILE", help="write a page with the wire logs of failures")
     parser.add_argument("--jobs", type=int, default=1, metavar="N", help="how many gateways run at a time (default 1)")
     return parser.parse_args()
 
 
-def run_fake_alone(folder: Path, dialect: str) -> Path:
+def run_fake_alone(folder: Path, dialect: str, path: str) -> Path:
     """Run the suite against a fake without a gateway: the result of a gateway that changes nothing.
 
     A fake stores no responses.
@@ -82,14 +95,15 @@ def run_fake_alone(folder: Path, dialect: str) -> Path:
         ) as process:
             wait_for_port(port, process)
             lacks = ["--without", "store", *(() if key else ("--without", "key"))]
-            base = f"http://127.0.0.1:{port}{FAKES[dialect]}"
+            base = f"http://127.0.0.1:{port}{path}"
             run_suite(home / "report.json", f"the {dialect} fake", base, "fake-model", ["--dialect", dialect, *lacks])
     return home / "report.json"
 
 
-def run_gateway(folder: Path, gateway: Gateway, upstream: str, venv: Path) -> Path:
+def run_gateway(folder: Path, client: Client, gateway: Gateway, upstream: str, venv: Path) -> Path:
     """Run the suite against a gateway in front of a fake, unless there is a report already. Return the report."""
-    home = folder / f"{gateway.name}-{upstream}".lower().replace(", ", "-")
+    called = "" if client.dialect == "openai" else f"{client.dialect}-"
+    home = folder / f"{called}{gateway.name}-{upstream}".lower().replace(", ", "-")
     report = home / "report.json"
     if report.exists():
         return report
@@ -99,10 +113,10 @@ def run_gateway(folder: Path, gateway: Gateway, upstream: str, venv: Path) -> Pa
     file.write_text(json.dumps(gateway.configuration(upstream, f"http://127.0.0.1:{behind}", port), indent=1))
     if gateway.seed and not (home / "keys.db").exists():
         subprocess.run([venv / "bin" / "python", "-c", gateway.seed], cwd=home, check=True, timeout=60)
-    lacks = [word for lack in (*LACKS[upstream], *SKIPPED) for word in ("--without", lack)]
-    driven = ["--upstream", upstream, "--upstream-port", str(behind), *lacks]
-    protocols = {"responses", "models", *SERVED[upstream]}
-    base, name = f"http://127.0.0.1:{port}/v1", f"{gateway.name} > {upstream}"
+    lacks = [word for lack in (*LACKS[upstream], *client.lacks, *SKIPPED) for word in ("--without", lack)]
+    driven = ["--dialect", client.dialect, "--upstream", upstream, "--upstream-port", str(behind), *lacks]
+    protocols = set(client.protocols | (frozenset(SERVED[upstream]) if client.follows_provider else frozenset()))
+    base, name = f"http://127.0.0.1:{port}{client.path}", f"{gateway.name} > {upstream}"
     parts = [home / "part-1.json"]
     with run_process(gateway.start(venv, file, port), home / "log.txt", env=gateway.env, cwd=home) as process:
         wait_for_port(port, process)
@@ -147,20 +161,21 @@ def write_html(page: Path, reports: Sequence[Path]) -> None:
     subprocess.run(command, check=True, timeout=120)
 
 
-def publish(reports: Sequence[Path], versions: Sequence[str]) -> None:
+def publish(client: Client, reports: Sequence[Path], versions: Sequence[str]) -> None:
     loaded = [json.loads(report.read_text()) for report in reports]
     days = sorted({report["started"][:10] for report in loaded})
     parts = [
         f"Measured on {' and '.join(days)} with {', '.join(versions)}.",
         f"## In sums\n\n{write_summary(loaded)}",
         f"## What it finds most\n\n{write_causes(loaded)}",
-        f"## What was known before\n\n{write_defects(loaded)}",
+        *([f"## What was known before\n\n{write_defects(loaded)}"] if client.has_known_defects else []),
         f"## Cases in which the gateways differ\n\n{write_differences(loaded)}",
     ]
-    before, _, rest = PAGE.read_text("utf-8").partition(BEGIN)
+    page = ROOT / "docs" / client.page
+    before, _, rest = page.read_text("utf-8").partition(BEGIN)
     _, _, after = rest.partition(END)
     measured_part = "\n\n".join(part.strip("\n") for part in parts)
-    PAGE.write_text(f"{before}{BEGIN}\n{measured_part}\n{END}{after}", "utf-8")
+    page.write_text(f"{before}{BEGIN}\n{measured_part}\n{END}{after}", "utf-8")
 
 
 def create_environment(folder: Path, gateway: Gateway) -> Path:

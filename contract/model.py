@@ -24,7 +24,7 @@ __all__ = [
 Level: TypeAlias = Literal["MUST", "SHOULD", "MAY"]
 
 LEVELS: tuple[Level, ...] = ("MUST", "SHOULD", "MAY")
-PROTOCOLS = ("chat", "responses", "completions", "embeddings", "models")
+PROTOCOLS = ("chat", "responses", "completions", "embeddings", "messages", "count_tokens", "models")
 
 
 @dataclass(frozen=True, slots=True)

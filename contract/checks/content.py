@@ -31,6 +31,7 @@ _COUNT = {"type": "integer", "minimum": 0}
 _REASONING_COUNTS = (
     "completion_tokens_details.reasoning_tokens",
     "output_tokens_details.reasoning_tokens",
+    "output_tokens_details.thinking_tokens",
 )
 _WITHOUT_TOTAL = ("messages",)
 """The protocols whose usage has no total."""

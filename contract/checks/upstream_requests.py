@@ -85,8 +85,8 @@ def _check_headers_lack(request: UpstreamRequest, text: str) -> Problems:
 
 def _check_text_order(request: UpstreamRequest, texts: list[str]) -> Problems:
     """Each text comes after the one before it."""
-    messages = find_value(request.body, "messages")
-    text = json.dumps(messages, ensure_ascii=False) if isinstance(messages, list) else ""
+    found = [find_value(request.body, key) for key in ("system", "messages")]
+    text = "".join(json.dumps(value, ensure_ascii=False) for value in found if value is not ABSENT)
     position = 0
     for one in texts:
         position = text.find(one, position)
@@ -109,7 +109,10 @@ def _check_query(request: UpstreamRequest, wanted: Mapping[str, str]) -> Problem
 
 
 def _check_roles(request: UpstreamRequest, wanted: list[str]) -> Problems:
+    """The system prompt of a Messages request counts as a first message with that role."""
     roles = find_value(request.body, "messages[*].role")
+    if isinstance(roles, list) and find_value(request.body, "system") is not ABSENT:
+        roles = ["system", *roles]
     return [] if roles == wanted else [f"the roles are {shorten(roles)}, expected {wanted}"]
 
 

@@ -32,8 +32,10 @@ def convert_message_to_chat(body: Mapping[str, JsonValue]) -> JsonObject:
         chat["tool_choice"] = _CHOICES.get(str(choice.get("type")), named)
         chat["parallel_tool_calls"] = not choice.get("disable_parallel_tool_use")
     thinking, output = body.get("thinking"), body.get("output_config")
-    if isinstance(thinking, Mapping) and thinking.get("type") in _THINKS:
-        chat["reasoning_effort"] = "high"
+    if isinstance(thinking, Mapping):
+        chat["reasoning_effort"] = "high" if thinking.get("type") in _THINKS else "none"
+    elif isinstance(output, Mapping):
+        chat["reasoning_effort"] = output.get("effort")
     wanted = output.get("format") if isinstance(output, Mapping) else body.get("output_format")
     if isinstance(wanted, Mapping):
         chat["response_format"] = {"type": wanted.get("type"), "json_schema": wanted}
@@ -118,7 +120,10 @@ def _build_usage(answer: Answer, request: ModelRequest) -> JsonObject:
     """Count one token for each word."""
     spoken = answer.reasoning + answer.text + answer.refusal
     written = len(split_words(spoken)) + sum(len(call.arguments.split()) + 1 for call in answer.calls)
-    return {"input_tokens": _count_read(request), **_form(request).get("usage", {}), "output_tokens": written}
+    thoughts = len(split_words(answer.reasoning))
+    details = {"output_tokens_details": {"thinking_tokens": thoughts}} if thoughts else {}
+    whole = {"input_tokens": _count_read(request), **_form(request).get("usage", {}), "output_tokens": written}
+    return whole | details
 
 
 def _iterate_events(answer: Answer, request: ModelRequest, blocks: list[JsonObject]) -> Iterator[JsonObject]:

@@ -20,7 +20,7 @@ from tests.dialects import DIALECTS
 
 CASES = load_cases()
 KEY = "sk-contract"
-BASES = {"openai": "/v1", "databricks": "", "azure": "", "mindie": "/mindie"}
+BASES = {"openai": "/v1", "databricks": "", "azure": "", "mindie": "/mindie", "anthropic": ""}
 PROFILES = {"mindie": "documented"}
 
 SERVED = {
@@ -28,24 +28,33 @@ SERVED = {
     "databricks": {"chat", "responses", "completions", "embeddings"},
     "azure": {"chat", "embeddings", "models"},
     "mindie": {"chat", "models"},
+    "anthropic": {"messages", "count_tokens", "models"},
 }
-"""The protocols that dragoman serves for each client's dialect, with any provider. Chat replaces completions; MindIE as
-a provider has no embeddings."""
+"""The protocols that dragoman serves for each client's dialect, with any provider. Chat replaces completions; MindIE
+and Anthropic as providers have no embeddings."""
 CALLED = {
     "openai": ["chat", "responses", "completions", "embeddings"],
     "databricks": ["chat", "completions", "embeddings"],
     "azure": ["chat", "embeddings"],
+    "anthropic": ["messages"],
 }
 """The protocols that dragoman calls at each provider; the default is chat."""
+
+UNREACHABLE = {"mindie": {"embeddings"}, "anthropic": {"embeddings", "completions"}}
+"""The protocols that no provider of a dialect serves, not even in another way."""
 
 CHAT_LACKS = {"several_prompts", "echo", "completion_logprobs"}
 """What chat cannot do when it replaces completions."""
 
 PROVIDER_LACKS = {
-    "openai": set[str](),
-    "databricks": {"seed", "penalties", "parallel_off", "dimensions", "tokens", "completion_logprobs"},
-    "azure": {"n", "logprobs", "stream_usage", "reasoning", "parallel_off", "tokens", "instruction"} | CHAT_LACKS,
-    "mindie": {"parallel_off"} | CHAT_LACKS,
+    "openai": {"matched_stop"},
+    "databricks": {"seed", "penalties", "parallel_off", "dimensions", "tokens", "completion_logprobs", "matched_stop"},
+    "azure": {
+        *("n", "logprobs", "stream_usage", "reasoning", "parallel_off", "tokens", "instruction", "sampling"),
+        *("matched_stop", *CHAT_LACKS),
+    },
+    "mindie": {"parallel_off", "matched_stop"} | CHAT_LACKS,
+    "anthropic": {"n", "logprobs", "seed", "penalties", "tokens", "json_object", "temperature_of_2"} | CHAT_LACKS,
 }
 """What the providers' APIs lack, so that dragoman refuses it by name."""
 
@@ -54,6 +63,7 @@ CLIENT_LACKS = {
     "databricks": {"strict_fields"},
     "azure": set[str](),
     "mindie": {"tools"},
+    "anthropic": {"strict_fields"},
 }
 """What dragoman serves in another way: unknown fields pass through, MindIE's reference has no tools."""
 
@@ -78,7 +88,7 @@ async def run_cases(url: str, client: str, upstream: str, fake: FakeUpstream) ->
         key=KEY,
         profile=PROFILES.get(client, ""),
         without=frozenset(PROVIDER_LACKS[upstream] | CLIENT_LACKS[client]),
-        protocols=frozenset(SERVED[client] - ({"embeddings"} if upstream == "mindie" else set())),
+        protocols=frozenset(SERVED[client] - UNREACHABLE.get(upstream, set())),
         upstream=upstream,
     )
     mine: list[Case] = [case for case in CASES if case.dialect == client and case.level != "MAY"]

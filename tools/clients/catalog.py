@@ -33,6 +33,7 @@ CHECKS = (
     *("chat", "turn after reasoning", "stream", "usage in streams", "tools", "streamed tools", "one call at a time"),
     *("structured output", "agent", "errors", "errors in streams", "embeddings", "completions"),
     *("responses", "streamed responses", "responses with tools"),
+    *("token count", "models"),
 )
 """What a script may check, in the order of the page. An agent is a program that works until its task is done."""
 

@@ -60,10 +60,11 @@ ROUTES: Mapping[str, Route] = {
         "openai/responses",
         "/v1",
     ),
+    "anthropic": Route("anthropic", "Anthropic", {}, "anthropic"),
 }
 """A gateway's model for a route is named `over-ROUTE`."""
 
-FACES: Mapping[str, str] = {"openai": "/v1", "azure-openai": "", "azure": "", "databricks": ""}
+FACES: Mapping[str, str] = {"openai": "/v1", "azure-openai": "", "azure": "", "databricks": "", "anthropic": ""}
 """Maps a face to the path of its base address."""
 
 _LENIENT = {"preset": "lenient"}
