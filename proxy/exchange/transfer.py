@@ -166,10 +166,9 @@ class Transfer:
                 output = attempt.feed(call, data)
             else:
                 output = await (self._feed_much(call, data) if data else self._close(call, held))
-            if output is NOTHING:
-                held += len(data)
-            else:
-                held = 0
+            held = held + len(data) if output is NOTHING else 0
+            del data  # the client may take its time
+            if output is not NOTHING:
                 further = await self._handle(output)
             while output.more:
                 await asyncio.sleep(0)  # what a few bytes decompress to must not keep others waiting

@@ -36,6 +36,7 @@ _MOST_HEADERS = 100
 _LINGER = 2.0  # seconds to read the rest of a refused body, so that the client can read the answer
 _ERROR = ERROR._replace(version=HttpVersion11)
 _HEAD_END = b"\r\n\r\n"
+_MOST_UNSENT = 4 * 1024  # bytes that wait for the client before the next ones are written
 _MOST_FRAMING = 512 * 1024  # bytes of chunks that are no content; the parser may hold back as much that it has not read
 _PER_BYTE = 8  # that chunks of one byte have, their content included
 _DUPLICATE = re.compile("Duplicate .{1,40} header")
@@ -181,8 +182,9 @@ class _Connection(RequestHandler):
         self._framing_size = 0  # bytes of a request after those that came with its head
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Refuse a connection that is one too many, in HTTP."""
+        """Limit what waits for a client that does not read. Refuse a connection that is one too many, in HTTP."""
         super().connection_made(transport)
+        cast(asyncio.Transport, transport).set_write_buffer_limits(high=_MOST_UNSENT)
         if len(self._server.connections) > self._server.most_connections:
             text = "the proxy has as many connections as it may (server.limits.connections)"
             self._reject(Fault("overloaded", text, code="overloaded", retry_after=1.0))

@@ -25,6 +25,7 @@ from .deadline import Deadline
 __all__ = ["ClientDisconnected", "EventStreamResponse", "Pings", "send_large"]
 
 _SLICE = 32 * 1024  # bytes that are written without waiting for the client
+_LARGEST = 40 * 1024  # bytes of what is not sliced: what 32 kB of the upstream become is mostly a little longer
 
 
 class ClientDisconnected(Exception):
@@ -76,6 +77,7 @@ class EventStreamResponse:
         "_ping_timer",
         "_pinging",
         "_pings",
+        "_protocol",
         "_request",
         "_stall",
         "bytes_written",
@@ -93,6 +95,7 @@ class EventStreamResponse:
         pings: Pings | None = None,
     ) -> None:
         self._request = request
+        self._protocol = request.protocol
         self.deadline = deadline
         self._get_headers = get_headers
         self._stall = stall
@@ -122,10 +125,12 @@ class EventStreamResponse:
                 self._hold_timer.cancel()
                 await self._commit()
             assert self.response is not None
-            if len(data) <= _SLICE:
+            if len(data) <= _LARGEST:
                 await self.response.write(data)
             else:
                 await self._write_slices(self.response, data)
+            if self._protocol.writing_paused:  # aiohttp looks only once in 64 kB
+                await self._request.writer.drain()
         except asyncio.CancelledError as error:
             raise ClientDisconnected(self.deadline.as_fault(error)) from None
         except ConnectionError:

@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import asyncio
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, cast
 
 import aiohttp
 from aiohttp.client_proto import ResponseHandler
@@ -49,6 +49,7 @@ __all__ = [
 ]
 
 _JOINED = 64 * 1024  # bytes; a body up to this size is copied behind its head, for one write
+_READ = 32 * 1024  # bytes
 _SWITCHING = 101
 _MOST_INTERIM = 16
 
@@ -176,12 +177,56 @@ class _Protocol(ResponseHandler):
             super().resume_reading(resume_parser)
 
 
+class _BoundedReads(asyncio.BufferedProtocol):
+    """Between a transport and a `_Protocol`: the transport reads a limited size at once, into a buffer that is used
+    again. By itself uvloop reads 256 kB, which a stream would hold as long as its client reads nothing."""
+
+    __slots__ = ("_buffer", "_take", "handler")
+
+    def __init__(self, handler: ResponseHandler, buffer: memoryview) -> None:
+        self.handler = handler
+        self._buffer = buffer
+        self._take = handler.data_received
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        return self._buffer
+
+    def buffer_updated(self, nbytes: int) -> None:
+        self._take(bytes(self._buffer[:nbytes]))
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.handler.connection_made(transport)
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        self.handler.connection_lost(exc)
+
+    def eof_received(self) -> None:
+        self.handler.eof_received()
+
+    def pause_writing(self) -> None:
+        self.handler.pause_writing()
+
+    def resume_writing(self) -> None:
+        self.handler.resume_writing()
+
+
 class Connector(aiohttp.TCPConnector):
-    """aiohttp's connector, except that the timeout for connecting includes the tunnel through a proxy."""
+    """aiohttp's connector, except that the timeout for connecting includes the tunnel through a proxy, and that what
+    is read at once is limited."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
         self._factory: Any = partial(_Protocol, loop=asyncio.get_running_loop())
+        self._buffer = memoryview(bytearray(_READ))
+
+    async def _wrap_create_connection(self, *args: Any, **options: Any) -> Any:
+        factory, *rest = args
+
+        def create_protocol() -> _BoundedReads:
+            return _BoundedReads(factory(), self._buffer)
+
+        transport, protocol = await super()._wrap_create_connection(create_protocol, *rest, **options)
+        return transport, cast(_BoundedReads, protocol).handler
 
     async def _create_proxy_connection(self, req: Any, traces: Any, timeout: Any) -> Any:  # noqa: ASYNC109
         async with asyncio.timeout(timeout.sock_connect):
@@ -202,7 +247,7 @@ async def _send_and_read_head(
     protocol, transport = connection.protocol, connection.transport
     if protocol is None or transport is None or transport.is_closing():
         raise aiohttp.ServerDisconnectedError
-    protocol.set_response_params(read_until_eof=True, auto_decompress=False, read_bufsize=16 * 1024)
+    protocol.set_response_params(read_until_eof=True, auto_decompress=False, read_bufsize=8 * 1024)
     if len(body) <= _JOINED:
         transport.write(head + body)
     else:

@@ -26,6 +26,8 @@ ALLOWED_PARTICIPLES: Mapping[str, str] = {
     "connection_made": "asyncio.Protocol calls it",
     "data_received": "asyncio.Protocol calls it",
     "connection_lost": "asyncio.Protocol calls it",
+    "buffer_updated": "asyncio.BufferedProtocol calls it",
+    "eof_received": "asyncio.BufferedProtocol calls it",
     "unsafe_undefined": "jinja2's SandboxedEnvironment calls it",
     "item_added": "makes the event response.output_item.added",
     "item_done": "makes the event response.output_item.done",

@@ -6,7 +6,11 @@ import asyncio
 import time
 
 from aiohttp import ClientSession, web
+from aiohttp.web_request import BaseRequest
+from aiohttp.web_response import Response, StreamResponse
 
+from dragoman.adapters.faults import Fault
+from dragoman.proxy.http.aiohttp_server import HttpServer
 from dragoman.proxy.http.deadline import Deadline
 from dragoman.proxy.http.stream_response import EventStreamResponse
 
@@ -40,3 +44,50 @@ async def test_there_is_one_head_where_the_hold_ends_with_the_first_output() -> 
             assert await answer.read() == b"data: 1\n\ndata: 2\n\n"
     finally:
         await runner.cleanup()
+
+
+class Flood:
+    """Writes small events until the client has to read."""
+
+    def __init__(self) -> None:
+        self.unsent = 0
+        self.waits = asyncio.Event()
+
+    async def handle(self, request: BaseRequest) -> StreamResponse:
+        down = EventStreamResponse(request, Deadline(), lambda: {"Content-Type": "text/event-stream"}, HOLD, 5)
+        transport = request.transport
+        assert isinstance(transport, asyncio.Transport)
+        while not self.waits.is_set():
+            writing = asyncio.create_task(down.write(b"data: %b\n\n" % (b"x" * 1_000)))
+            await asyncio.sleep(0)
+            if not writing.done():
+                self.unsent = transport.get_write_buffer_size()
+                self.waits.set()
+            await writing
+        await down.end(broken=False)
+        assert down.response is not None
+        return down.response
+
+    def reject(self, request: BaseRequest, fault: Fault) -> Response:
+        raise AssertionError(fault)
+
+    def log_defect(self, error: BaseException | None) -> None:
+        raise AssertionError(error)
+
+
+async def test_little_waits_for_a_client_that_does_not_read() -> None:
+    """aiohttp alone would collect 64 kB, and as much again in the transport."""
+    flood = Flood()
+    server = HttpServer(flood, 5.0)
+    listener = await asyncio.get_running_loop().create_server(server, "127.0.0.1", 0)
+    port: int = listener.sockets[0].getsockname()[1]
+    reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=1024)
+    writer.write(b"POST / HTTP/1.1\r\nHost: h\r\nConnection: close\r\nContent-Length: 0\r\n\r\n")
+    await flood.waits.wait()
+    assert 0 < flood.unsent < 8 * 1024
+    assert (await reader.read(100)).startswith(b"HTTP/1.1 200 ")
+    while await reader.read(100_000):
+        pass
+    writer.close()
+    listener.close()
+    await server.shutdown(1.0)

@@ -10,7 +10,7 @@ import pytest
 from aiohttp.http_exceptions import HttpProcessingError
 from yarl import URL
 
-from dragoman.proxy.upstreams.aiohttp_client import HttpClient, HttpResponse
+from dragoman.proxy.upstreams.aiohttp_client import Connector, HttpClient, HttpResponse
 from tests.proxy.scripted_upstream import StartUpstream, Upstream
 
 HEAD = b"POST / HTTP/1.1\r\nHost: h\r\nContent-Length: %d\r\n\r\n"
@@ -196,3 +196,19 @@ async def test_nobody_there(
     up.port = unused_tcp_port_factory()
     with pytest.raises(aiohttp.ClientConnectorError):
         await send(connect(up))
+
+
+@pytest.mark.parametrize(
+    "framing", [b"Content-Length: 8000000\r\n\r\n", b"Transfer-Encoding: chunked\r\n\r\n7a1200\r\n"]
+)
+async def test_of_a_body_that_nobody_reads_little_is_taken(upstream: StartUpstream, framing: bytes) -> None:
+    """The transport alone would read 256 kB at once."""
+    up = await upstream(b"HTTP/1.1 200 OK\r\n" + framing + b"x" * 8_000_000)
+    client = HttpClient(URL(f"http://127.0.0.1:{up.port}"), Connector(), 5, idle=10)
+    response = await send(client)
+    while not response.content._protocol._reading_paused:  # noqa: ASYNC110 - nothing tells it
+        await asyncio.sleep(0)
+    assert response.content.total_bytes <= 64 * 1024
+    assert len(await response.content.readexactly(8_000_000)) == 8_000_000
+    response.close()
+    await client.close()

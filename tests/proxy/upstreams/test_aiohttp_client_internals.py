@@ -28,6 +28,7 @@ INTERNALS: list[tuple[JsonValue, str, tuple[str, ...]]] = [
     (connector.Connection, "close", ()),
     (connector.BaseConnector, "connect", ("req", "traces", "timeout")),
     (connector.TCPConnector, "_create_proxy_connection", ("req", "traces", "timeout")),
+    (connector.TCPConnector, "_wrap_create_connection", ("args", "kwargs")),
     (client_reqrep, "ClientRequest", ("method", "url", "loop", "proxy", "proxy_headers")),
     (client_reqrep.ClientRequest, "connection_key", ()),
     (client_reqrep.ClientRequest, "is_ssl", ()),
