@@ -265,6 +265,32 @@ async def test_the_targets_of_fallbacks_get_no_hedge(proxy: StartProxy, upstream
     assert len(second.requests) == 1
 
 
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize(
+    ("path", "body", "end"),
+    [
+        ("/v1/messages", {"messages": [{"role": "user", "content": "hi"}], "max_tokens": 5}, b"message_stop"),
+        ("/v1/responses", {"input": "hi", "store": False}, b"response.completed"),
+        ("/serving-endpoints/m/invocations", {"messages": [{"role": "user", "content": "hi"}]}, b"[DONE]"),
+    ],
+)
+async def test_every_protocol_is_hedged(
+    proxy: StartProxy, upstream: StartUpstream, wire: Wire, path: str, body: JsonObject, end: bytes, stream: bool
+) -> None:
+    """Over a provider that only chats."""
+    ups = [await upstream("hang"), await upstream(wire.stream if stream else wire.ok, "keep")]
+    models = {"m": {"targets": TWO, "hedge_after": SOON}}
+    p = await proxy(*ups, random=FirstTarget(), speak=dialects, models=models)
+    given = {"anthropic-version": "2023-06-01"}
+    body = {"model": "m", "stream": stream, **body}
+    async with p.session.post(f"{p.running.url}{path}", json=body, headers=given) as response:
+        answer = await response.read()
+    assert (response.status, response.headers.get("x-dragoman-hedge")) == (200, "second")
+    assert b"llo" in answer
+    assert (end in answer) == stream
+    await asyncio.wait_for(ups[0].closed.wait(), 5)
+
+
 CHAT, RESPONSES = "/v1/chat/completions", "/v1/responses"
 MESSAGES: JsonObject = {"messages": [{"role": "user", "content": "hi"}]}
 FUNCTION: JsonObject = {"type": "function", "name": "f", "parameters": {"type": "object"}}

@@ -173,12 +173,18 @@ PATHS = {
     "openai": ("/v1/chat/completions", {}),
     "azure-openai": ("/openai/deployments/m/chat/completions?api-version=2024-10-21", {}),
     "azure": ("/models/chat/completions?api-version=2024-05-01-preview", {}),
+    "anthropic": ("/v1/messages", {"max_tokens": 5}),
     "databricks": ("/serving-endpoints/m/invocations", {"max_tokens": 5}),
     "mindie": ("/mindie/v1/chat/completions", {"max_tokens": 5}),
 }
-DURATION, SECONDS = r"(\d+m)?[\d.]+m?s", r"\d+"
-RESETS = {"openai": DURATION, "azure-openai": SECONDS, "azure": SECONDS}
-"""The dialects that have such headers, and how they write the time until all are there again."""
+DURATION, SECONDS, TIME = r"(\d+m)?[\d.]+m?s", r"\d+", r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"
+FORMS = {
+    "openai": ("x-ratelimit-{}-{}", DURATION),
+    "azure-openai": ("x-ratelimit-{}-{}", SECONDS),
+    "azure": ("x-ratelimit-{}-{}", SECONDS),
+    "anthropic": ("anthropic-ratelimit-{1}-{0}", TIME),
+}
+"""The dialects that have such headers: their names, and how they write when all units are there again."""
 
 
 @pytest.mark.parametrize("stream", [False, True])
@@ -194,23 +200,24 @@ async def test_what_is_left_is_written_as_the_clients_dialect_does(
     body = {"model": "m", "messages": [{"role": "user", "content": "hi"}], "stream": stream, **more}
     found = []
     for status in (200, 200, 503 if client == "mindie" else 429):  # MindIE documents no 429
-        bearer = {"Authorization": "Bearer small-key-0123456789"}
-        async with p.session.post(f"{p.running.url}{path}", json=body, headers=bearer) as response:
+        given = {"Authorization": "Bearer small-key-0123456789", "anthropic-version": "2023-06-01"}
+        async with p.session.post(f"{p.running.url}{path}", json=body, headers=given) as response:
             assert response.status == status, await response.text()
             found.append({name.lower(): text for name, text in response.headers.items() if "rate" in name.lower()})
             waits = response.headers.get("retry-after")
     assert waits is not None
     assert 1 <= int(waits) <= 30
-    if client not in RESETS:
+    if client not in FORMS:
         assert found == [{}, {}, {}]
         return
+    name, reset = FORMS[client]
     for headers, left in zip(found, ("1", "0", "0"), strict=True):
-        assert (headers["x-ratelimit-limit-requests"], headers["x-ratelimit-remaining-requests"]) == ("2", left)
-        assert re.fullmatch(RESETS[client], headers["x-ratelimit-reset-requests"])
-        assert headers["x-ratelimit-limit-tokens"] == "1000"
-        assert 900 < int(headers["x-ratelimit-remaining-tokens"]) < 1000
-        assert re.fullmatch(RESETS[client], headers["x-ratelimit-reset-tokens"])
-        assert headers.get("x-ratelimit-renewalperiod-tokens") == (None if client == "openai" else "60")
+        assert (headers[name.format("limit", "requests")], headers[name.format("remaining", "requests")]) == ("2", left)
+        assert headers[name.format("limit", "tokens")] == "1000"
+        assert 900 < int(headers[name.format("remaining", "tokens")]) < 1000
+        for unit in ("requests", "tokens"):
+            assert re.fullmatch(reset, headers[name.format("reset", unit)])
+        assert headers.get("x-ratelimit-renewalperiod-tokens") == ("60" if client.startswith("azure") else None)
 
 
 async def test_a_provider_over_its_limit_is_passed_by(proxy: StartProxy, upstream: StartUpstream, wire: Wire) -> None:
