@@ -52,7 +52,7 @@ def test_the_example_with_fakes_needs_no_variables() -> None:
     checked = check(EXAMPLES / "fakes.yaml", {})
     assert not checked.warnings
     ports = [(provider.base_url or "").partition("127.0.0.1:")[2][:4] for provider in checked.config.providers.values()]
-    assert ports == ["9001", "9002", "9003", "9004"]
+    assert ports == ["9001", "9002", "9003", "9004", "9005"]
 
 
 def test_the_starter_file_is_valid() -> None:

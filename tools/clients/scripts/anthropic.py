@@ -17,7 +17,7 @@ def _():
     equal((message.content[0].text, message.stop_reason), (SENTENCE, "end_turn"))
 
 
-once = Anthropic(base_url=BASE_URL, api_key=API_KEY, max_retries=0)
-check_messages(once)
-check_tools(once)
-check_errors(once)
+twice = Anthropic(base_url=BASE_URL, api_key=API_KEY, max_retries=1)
+check_messages(twice)
+check_tools(twice)
+check_errors(twice)

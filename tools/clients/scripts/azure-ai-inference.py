@@ -1,3 +1,5 @@
+import json
+
 from checks import *
 from azure.ai.inference import EmbeddingsClient
 from azure.ai.inference.models import (
@@ -43,7 +45,7 @@ def _():
 def _():
     reply = client.complete(model=MODEL, messages=[UserMessage(TOOLS)], tools=[weather])
     (call,) = reply.choices[0].message.tool_calls
-    equal((call.function.name, call.function.arguments), ("get_weather", '{"city": "Rome"}'))
+    equal((call.function.name, json.loads(call.function.arguments)), ("get_weather", {"city": "Rome"}))
     turn = [UserMessage(TOOLS), AssistantMessage(tool_calls=[call]), ToolMessage(RESULT, tool_call_id=call.id)]
     contains(client.complete(model=MODEL, messages=turn, tools=[weather]).choices[0].message.content, RESULT)
 
@@ -52,7 +54,7 @@ def _():
 def _():
     chunks = client.complete(model=MODEL, messages=[UserMessage(TOOLS)], tools=[weather], stream=True)
     calls = [call for chunk in chunks for choice in chunk.choices for call in choice.delta.tool_calls or ()]
-    equal("".join(call.function.arguments or "" for call in calls), '{"city": "Rome"}')
+    equal(json.loads("".join(call.function.arguments or "" for call in calls)), {"city": "Rome"})
 
 
 @check("structured output")

@@ -53,7 +53,7 @@ await check("tools", async () => {
   const tools = [{ type: "function", function: WEATHER }];
   const first = await chat({ messages: user(TOOLS), tools });
   const [call] = first.tool_calls;
-  equal([call.function.name, call.function.arguments], ["get_weather", '{"city": "Rome"}']);
+  equal([call.function.name, JSON.parse(call.function.arguments)], ["get_weather", { city: "Rome" }]);
   const second = await chat({ messages: [...user(TOOLS), first, { role: "tool", tool_call_id: call.id, content: RESULT }], tools });
   contains(second.content, RESULT);
 });

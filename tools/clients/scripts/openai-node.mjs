@@ -42,7 +42,7 @@ await check("tools", async () => {
   const messages = user(TOOLS);
   const first = await client.chat.completions.create({ model: MODEL, messages, tools: [WEATHER_TOOL] });
   const [call] = first.choices[0].message.tool_calls;
-  equal([call.function.name, call.function.arguments], ["get_weather", '{"city": "Rome"}']);
+  equal([call.function.name, JSON.parse(call.function.arguments)], ["get_weather", { city: "Rome" }]);
   messages.push(first.choices[0].message, { role: "tool", tool_call_id: call.id, content: RESULT });
   const second = await client.chat.completions.create({ model: MODEL, messages, tools: [WEATHER_TOOL] });
   contains(second.choices[0].message.content, RESULT);

@@ -104,11 +104,17 @@ def check_errors(client):
             error = catch(lambda text=text: client.messages.create(model=MODEL, max_tokens=LIMIT, messages=user(text)))
             equal((type(error).__name__, error.type), (kind, type_))
             assert error.request_id, error
+            equal(count_retries(error), "0" if kind == "BadRequestError" else "1")
         raises_text(lambda: client.messages.create(model=MODEL, max_tokens=LIMIT, messages=user(FAILING)), FAILURE)
 
     @check("errors in streams")
     def _():
         raises_text(lambda: stream(client, BROKEN), BREAKDOWN)
+
+
+def count_retries(error):
+    """How many times the client has repeated the request that failed."""
+    return error.response.request.headers["x-stainless-retry-count"]
 
 
 def catch(call):

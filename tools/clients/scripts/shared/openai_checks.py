@@ -1,5 +1,7 @@
 """What OpenAI's SDK does, and what the SDKs that extend it do alike: chat, embeddings and Responses of a client."""
 
+import json
+
 from checks import *
 from pydantic import BaseModel
 
@@ -56,7 +58,7 @@ def check_tools(client):
 
 def get_call(message):
     (call,) = message.tool_calls
-    equal((call.function.name, call.function.arguments), ("get_weather", '{"city": "Rome"}'))
+    equal((call.function.name, json.loads(call.function.arguments)), ("get_weather", {"city": "Rome"}))
     return call
 
 
