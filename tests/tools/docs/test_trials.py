@@ -10,6 +10,7 @@ from dragoman.adapters import dialects
 from dragoman.adapters.call import Call, Context, JsonObject
 from dragoman.adapters.dialect import Called, Dialect
 from dragoman.contract.json_types import JsonValue
+from tests.dialects import DIALECTS
 from tools.docs.questions import Question, make_questions
 from tools.docs.reply_losses import reply_table, stream_table
 from tools.docs.shape import format_place
@@ -63,7 +64,7 @@ def test_a_change_without_a_record_is_found(altered: JsonObject) -> None:
     assert trace_fate(OPENAI, careless, ask({"n": 5}, "n")) == "carried"
 
 
-@pytest.mark.parametrize("name", dialects)
+@pytest.mark.parametrize("name", DIALECTS)
 def test_questions_are_requests_that_clients_may_send(name: str) -> None:
     client = Client(dialects[name], dialects[name].served_profile)
     asked = make_questions(name, client.profile)
