@@ -16,6 +16,12 @@ from .providers import BASE_ADDRESS, ENVIRONMENT, VENDORS
 __all__ = ["DIALECT"]
 
 _PATH = "/v1/messages"
+_LEFT = tuple(
+    f"anthropic-ratelimit-{unit}-{what}"
+    for unit in ("requests", "tokens", "input-tokens", "output-tokens")
+    for what in ("limit", "remaining", "reset")
+)
+"""What the provider's limits leave; what dragoman's own limits leave the client replaces it."""
 
 DIALECT = Dialect(
     name="anthropic",
@@ -28,7 +34,7 @@ DIALECT = Dialect(
         "count_tokens": prefix("anthropic", f"{_PATH}/count_tokens"),
     },
     information=INFORMATION,
-    forwarded=("anthropic-organization-id",),
+    forwarded=_LEFT,
     rate_headers=ANTHROPIC_RATE_HEADERS,
     headers={VERSION: VERSIONS[0]},
     request_id_header="request-id",

@@ -84,7 +84,8 @@ def version() -> None:
 app.command(
     epilog="Example: dragoman serve --config dragoman.yaml --env-file .env. Without a file, providers come from"
     " OPENAI_API_KEY, DATABRICKS_HOST and DATABRICKS_TOKEN, AZURE_INFERENCE_ENDPOINT and AZURE_INFERENCE_CREDENTIAL,"
-    " AZURE_OPENAI_ENDPOINT and AZURE_OPENAI_API_KEY; the small model dragoman-mini is served as well."
+    " AZURE_OPENAI_ENDPOINT and AZURE_OPENAI_API_KEY, ANTHROPIC_API_KEY; the small model dragoman-mini is served as"
+    " well."
 )(serve)
 app.command(epilog="Example: dragoman init && dragoman check")(init)
 app.command(epilog="Example: dragoman check dragoman.yaml --format github")(check)

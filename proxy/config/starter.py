@@ -52,6 +52,10 @@ providers:
   #   base_url: https://my-resource.openai.azure.com
   #   api_version: 2024-10-21
   #   api_key: ${AZURE_OPENAI_API_KEY}
+  # claude:
+  #   dialect: anthropic
+  #   base_url: https://api.anthropic.com
+  #   api_key: ${ANTHROPIC_API_KEY}
   # ascend:
   #   dialect: mindie
   #   base_url: https://10.0.0.8:1025

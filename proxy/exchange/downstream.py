@@ -69,7 +69,7 @@ class WholeResponse(DownstreamResponse):
     async def write(self, data: bytes) -> None:
         ctx, attempt = self._ctx, self._attempt
         assert attempt is not None
-        headers = {**ctx.headers, **ctx.sent_secrets.mask_headers(attempt.headers, attempt.receipt)}
+        headers = {**ctx.sent_secrets.mask_headers(attempt.headers, attempt.receipt), **ctx.headers}
         self._response = create_reply_response(attempt.answer.status, data, headers)
         ctx.record.bytes = len(data)
 
@@ -135,4 +135,4 @@ class StreamedResponse(DownstreamResponse):
         ctx, attempt = self._ctx, self._attempt
         if attempt is None:
             return {**ctx.headers, **STREAM_HEADERS}
-        return {**ctx.headers, **ctx.sent_secrets.mask_headers(attempt.headers, attempt.receipt)}
+        return {**ctx.sent_secrets.mask_headers(attempt.headers, attempt.receipt), **ctx.headers}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dragoman.contract.json_types import JsonValue
-from dragoman.schemas import Schema, inherit_rows, lineage, load, profiles
+from dragoman.schemas import Schema, find_base, inherit_rows, lineage, load, profiles
 
 from .conftest import Compile
 
@@ -234,3 +234,18 @@ def _without_sources(rule: JsonValue) -> JsonValue:
     if isinstance(rule, dict):
         return {key: _without_sources(value) for key, value in rule.items() if key != "x-source"}
     return [_without_sources(one) for one in rule] if isinstance(rule, list) else rule
+
+
+def test_a_patch_of_another_schema_is_one_in_every_profile() -> None:
+    for profile in ("documented", "actual"):
+        patched, base = load("azure/messages.request", profile), load("anthropic/messages.request", profile)
+        assert patched["title"] == "Azure messages request"
+        assert {key: value for key, value in patched.items() if key[0] != "$" and key != "title"} == {
+            key: value for key, value in base.items() if key[0] != "$" and key != "title"
+        }
+        assert patched["$defs"] == base["$defs"]
+    assert load("azure/messages.request", "actual") != load("azure/messages.request")
+    assert find_base("azure/messages.request") == ("anthropic/messages.request", [])
+    base = find_base("anthropic/count_tokens.request")
+    assert base is not None and "max_tokens" in base[1]
+    assert find_base("openai/chat.request") is None

@@ -81,7 +81,10 @@ class RoutingPlan:
     @property
     def changes(self) -> Sequence[Change]:
         first = self.first_target
-        return first.attempt.calls[0].receipt.changes if first and first.attempt else ()
+        if first is None or first.attempt is None:
+            return ()
+        calls = first.attempt.calls
+        return calls[0].receipt.changes if calls else first.attempt.receipt.changes
 
 
 async def explain(config: Config, request: ClientRequest, random: Random | None = None) -> RoutingPlan:
@@ -134,6 +137,9 @@ async def _plan_targets(
     first = plan.first_target
     if first is None:
         raise explain_refusals([(one.candidate, one.fault) for one in plan.targets if one.fault is not None])
+    if first.attempt is not None and not first.attempt.calls:
+        first.attempt.answer_without_calls()  # which records in the receipt what the answer is
+        return
     plan.request = await _prepare_request(first, pipeline)
 
 

@@ -43,6 +43,10 @@ def format_plan(plan: RoutingPlan, config: Config) -> Iterator[Line]:
         yield from _format_request(plan.request, config)
         yield "", ""
         yield from format_changes(plan.changes)
+    elif plan.first_target is not None:
+        yield "bold", "dragoman answers this without a call"
+        yield "", ""
+        yield from format_changes(plan.changes)
     if plan.fault is not None:
         yield from format_fault(plan.fault, plan.answer)
 

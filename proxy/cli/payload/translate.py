@@ -17,6 +17,7 @@ import orjson
 from dragoman.adapters import dialects
 from dragoman.adapters.call import Call, Headers, JsonObject, Reply
 from dragoman.adapters.changes import Receipt
+from dragoman.adapters.dialect import COMPANIONS
 from dragoman.adapters.extras import read_extra_parameters
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.jsontext import read_any, read_object
@@ -125,6 +126,8 @@ def _translate_request(data: bytes, task: TranslationTask) -> Translation:
         attempt = pipeline.prepare(_create_candidate(task, _name_model(task, pipeline), call).plan)
     except Fault as fault:
         return Translation(Receipt(), fault=fault, reply=pipeline.render_fault(fault))
+    if not attempt.calls:
+        raise UsageError("--to: dragoman answers this request without a call")
     first = attempt.calls[0]
     return Translation(first.receipt, call=first.call, call_count=len(attempt.calls))
 
@@ -225,7 +228,7 @@ def _create_candidate(task: TranslationTask, model: str, call: Call | None = Non
     provider = {
         "dialect": task.provider.dialect.name,
         "base_url": "http://127.0.0.1",
-        "protocols": [task.provider.protocol],
+        "protocols": [COMPANIONS.get(task.provider.protocol, task.provider.protocol)],
     }
     provider |= {"profile": task.provider.profile} if task.provider.profile else {}
     config = Config.model_validate({"providers": {_PROVIDER: provider}, "models": {"model": {"targets": [target]}}})

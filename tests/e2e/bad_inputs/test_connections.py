@@ -90,7 +90,7 @@ async def test_who_has_no_key(make: MakeLimitedClient, dialect: str) -> None:
         {"Authorization": "Bearer sk-canary-wrong"},
         {"Authorization": "Bearer ' OR 1=1--"},
         {"Authorization": f"Basic {KEY}"},
-        {"api-key": "sk-canary-other"},
+        {"Authorization": "", "api-key": "sk-canary-other"},
     ):
         answer = await client.send(text(), headers=headers)
         client.check_error(answer, "auth", "API key")

@@ -14,6 +14,7 @@ DATABRICKS = {"DATABRICKS_HOST": "https://adb-1.azuredatabricks.net/", "DATABRIC
 AZURE = {"AZURE_INFERENCE_ENDPOINT": "https://x.services.ai.azure.com/models", "AZURE_INFERENCE_CREDENTIAL": "k"}
 
 AZURE_OPENAI = {"AZURE_OPENAI_ENDPOINT": "https://x.openai.azure.com/", "AZURE_OPENAI_API_KEY": "k2"}
+ANTHROPIC = {"ANTHROPIC_API_KEY": "sk-ant-1"}
 
 
 def config(env: dict[str, str]) -> Config:
@@ -38,6 +39,7 @@ def test_nothing_set() -> None:
 
 @pytest.mark.parametrize(("env", "provider"), [
     (OPENAI, "openai"), (DATABRICKS, "databricks"), (AZURE, "azure"), (AZURE_OPENAI, "azure-openai"),
+    (ANTHROPIC, "anthropic"),
 ])  # fmt: skip
 def test_one_provider_takes_every_name(env: dict[str, str], provider: str) -> None:
     found = config(env)
@@ -57,11 +59,20 @@ def test_one_provider_takes_every_name(env: dict[str, str], provider: str) -> No
         ("azure/Phi-4", ("azure", "Phi-4")),
         ("azure/openai/gpt", ("azure", "openai/gpt")),
         ("azure-openai/my-deployment", ("azure-openai", "my-deployment")),
+        ("claude-opus-4-8", ("anthropic", "claude-opus-4-8")),
+        ("anthropic/claude-opus-4-8", ("anthropic", "claude-opus-4-8")),
         ("Phi-4", None),
     ],
 )
 def test_several_providers(name: str, expected: tuple[str, str] | None) -> None:
-    assert led(config(OPENAI | DATABRICKS | AZURE | AZURE_OPENAI), name) == expected
+    assert led(config(OPENAI | DATABRICKS | AZURE | AZURE_OPENAI | ANTHROPIC), name) == expected
+
+
+def test_anthropic() -> None:
+    found = config(ANTHROPIC).providers["anthropic"]
+    assert (found.base_url, found.dialect, found.protocols) == ("https://api.anthropic.com", "anthropic", ["messages"])
+    other = config(ANTHROPIC | {"ANTHROPIC_BASE_URL": "http://localhost:1"}).providers["anthropic"]
+    assert other.base_url == "http://localhost:1"
 
 
 def test_addresses_and_keys() -> None:

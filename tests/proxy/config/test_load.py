@@ -73,10 +73,11 @@ def test_the_starter_file_is_valid_with_every_suggestion_uncommented() -> None:
         "DRAGOMAN_KEY",
         "PROXY_PASSWORD",
         "AZURE_OPENAI_API_KEY",
+        "ANTHROPIC_API_KEY",
     )
     env = dict.fromkeys(names, "x")
     config = check_text(text, "dragoman.yaml", env).config
-    assert list(config.providers) == ["openai", "lakehouse", "foundry", "azure-openai", "ascend"]
+    assert list(config.providers) == ["openai", "lakehouse", "foundry", "azure-openai", "claude", "ascend"]
     assert list(config.models) == ["gpt-*", "text-embedding-*", "fast", "careful"]
     assert [key.name for key in config.keys] == ["me"]
 
