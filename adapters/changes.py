@@ -23,6 +23,7 @@ HEADER = "x-dragoman-changes"
 _MOST_ITEMS = 20
 _MOST_BYTES = 2048
 _RECENT = 8
+_NO_PATHS: frozenset[Path] = frozenset()  # shared by all receipts
 
 
 class Change(NamedTuple):
@@ -54,7 +55,7 @@ class Receipt:
         self.changes: list[Change] = []
         self._steps: list[dict[Path, Path]] = []  # after -> before
         self._canonical = 0  # how many steps lead to the canonical form
-        self._advisory: frozenset[Path] = frozenset()  # paths of the client's
+        self._advisory = _NO_PATHS  # paths of the client's
 
     def fork(self) -> Receipt:
         """Copy the receipt for one target, so that the changes for another target are not in it."""

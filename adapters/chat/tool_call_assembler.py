@@ -48,6 +48,7 @@ from .tool_calls import NO_ARGUMENTS, list_tool_names
 __all__ = ["ToolCallAssembler"]
 
 _NONE = "{}"
+_NO_NAMES: frozenset[str] = frozenset()  # shared: each stream has several empty sets
 _BEGINNINGS = "{ \t\r\n"  # of a text that may begin other arguments
 _CUT = ("length", "content_filter")
 _PLACE: Path = ("choices", 0, "delta", "tool_calls")
@@ -59,13 +60,13 @@ class ToolCallAssembler:
     def __init__(self, ctx: Context, changes: ChangeRecorder) -> None:
         self._ctx = ctx
         self._changes = changes
-        self._tools: frozenset[str] = frozenset()
+        self._tools = _NO_NAMES
         self._calls: list[StreamedCall] = []
         self._sent = 0
         self._lists = 0
         self._by_place: dict[int | str, StreamedCall] = {}
         self._by_id: dict[str, StreamedCall] = {}
-        self._ids: set[str] = set()  # those that clients get
+        self._ids = _NO_NAMES  # those that clients get
 
     @property
     def has_calls(self) -> bool:
@@ -200,7 +201,7 @@ class ToolCallAssembler:
             call.ids.add(piece.id)
             if not call.id and piece.id not in self._ids and not call.is_sent:
                 call.id = piece.id
-                self._ids.add(piece.id)
+                self._ids |= {piece.id}
 
     def _write(self, piece: CallPiece, call: StreamedCall) -> list[JsonObject]:
         text = self._take_text(piece.text, call)
@@ -258,7 +259,7 @@ class ToolCallAssembler:
         call.index, self._sent = self._sent, self._sent + 1
         if not call.id:
             call.id = self._ctx.new_id("call")
-            self._ids.add(call.id)
+            self._ids |= {call.id}
         return call.take_first()
 
 

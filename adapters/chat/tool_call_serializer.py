@@ -19,6 +19,7 @@ __all__ = ["CallOrder", "ToolCallSerializer"]
 
 _PLAIN = frozenset({"index", "function"})
 _ARGUMENTS = frozenset({"arguments"})
+_NONE: frozenset[int] = frozenset()  # shared by all streams
 
 
 class ToolCallSerializer:
@@ -64,7 +65,7 @@ class CallOrder:
         self._current: int | None = None
         self._arguments = Arguments()
         self._held: dict[int, list[JsonObject]] = {}
-        self._ended: set[int] = set()
+        self._ended = _NONE
 
     @property
     def is_open(self) -> bool:
@@ -100,7 +101,7 @@ class CallOrder:
 
     def _begin(self, index: int) -> None:
         if self._current is not None:
-            self._ended.add(self._current)
+            self._ended |= {self._current}
         self._current, self._arguments = index, Arguments()
 
 

@@ -28,6 +28,7 @@ from .stream_changes import StreamChanges
 __all__ = ["EndingBuffer"]
 
 _PLACE: Path = ("choices",)
+_NONE: frozenset[int] = frozenset()  # shared by all streams
 _REPEATED = "a choice ends once: repeated finish reasons are removed"
 _LATE = "what comes after a finish reason is kept"
 _SPOKEN = frozenset({"index", "delta", "text", "finish_reason", "native_finish_reason"})
@@ -43,7 +44,7 @@ class EndingBuffer:
         self._changes = changes
         self._held: JsonObject | None = None
         self._raw: bytes | None = None  # the bytes of the held chunk, if it is as it arrived
-        self._sent: set[int] = set()
+        self._sent = _NONE
 
     @property
     def is_empty(self) -> bool:
@@ -74,7 +75,7 @@ class EndingBuffer:
         if held is None:
             return []
         self._held = self._raw = None
-        self._sent.update(choice["index"] for choice in held["choices"])
+        self._sent = self._sent.union(choice["index"] for choice in held["choices"])
         same = [self._choices.finish_choice(choice) for choice in held["choices"]]
         ending = None if all(same) else self._split(held)
         return [Chunk(held, raw if all(same) else None)] + ([Chunk(ending)] if ending is not None else [])

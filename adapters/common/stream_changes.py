@@ -9,6 +9,8 @@ from dragoman.adapters.paths import Path
 
 __all__ = ["ChangeRecorder", "StreamChanges"]
 
+_NONE: frozenset[str] = frozenset()  # shared by all streams
+
 
 class ChangeRecorder(Protocol):
     """The methods of a Receipt that normalizers use."""
@@ -29,7 +31,7 @@ class StreamChanges:
 
     def __init__(self, receipt: Receipt) -> None:
         self._receipt = receipt
-        self._recorded: set[str] = set()
+        self._recorded = _NONE
 
     def record_conversion(self, path: Path, reason: str, weight: Weight = "form", after: Path | None = None) -> None:
         """Record a reason if the stream has not had it."""
@@ -49,5 +51,5 @@ class StreamChanges:
     def _is_new(self, reason: str) -> bool:
         if reason in self._recorded:
             return False
-        self._recorded.add(reason)
+        self._recorded |= {reason}
         return True

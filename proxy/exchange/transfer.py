@@ -7,6 +7,7 @@ the first failure ends the others. Before it is a failure, a call that got no an
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from random import uniform
@@ -63,7 +64,7 @@ class Transfer:
         self._write: Callable[[bytes], Awaitable[None]] = downstream.write
         headers = ctx.request.headers
         self._is_awaiting_stream = self._is_single = False
-        self._ending = asyncio.Lock()
+        self._ending: asyncio.Lock | None = None
         self._forwarded = {"x-request-id": ctx.record.request_id}
         if _TRACE in headers:
             self._forwarded |= {name: headers[name] for name in (_TRACE, _TRACE_STATE) if name in headers}
@@ -188,7 +189,7 @@ class Transfer:
     async def _close(self, call: int, held: int) -> Output:
         """End a reply, of which so many bytes are collected. The replies of several calls end one after the other."""
         close = partial(self._attempt.close, call)
-        async with self._ending:
+        async with self._ending or contextlib.nullcontext():
             return await self._ctx.worker.run(close) if held > LARGE else close()
 
     async def _handle(self, output: Output) -> tuple[PlannedCall, ...]:
@@ -226,6 +227,7 @@ class Transfer:
         slots, late = asyncio.Semaphore(MAX_PARALLEL_CALLS), None
         self._enter_first_phase()
         self._write, self._turn = self._write_in_turn, asyncio.Lock()
+        self._ending = asyncio.Lock()
         tasks = [asyncio.create_task(self._make_in_slot(call, slots)) for call in calls]
         try:
             with self._ctx.deadline:
