@@ -16,7 +16,7 @@ from dragoman.adapters.validation import Validator
 
 from .versions import VERSIONS, list_foreign
 
-__all__ = ["BETAS", "VERSION", "choose_version", "read_betas", "read_version", "write_headers"]
+__all__ = ["BETAS", "VERSION", "choose_version", "drop_betas", "read_betas", "read_version", "write_headers"]
 
 VERSION, BETAS = "anthropic-version", "anthropic-beta"
 
@@ -50,9 +50,14 @@ def choose_version(body: JsonObject, ctx: Context, validator: Validator) -> str:
 def write_headers(body: JsonObject, ctx: Context, validator: Validator, *, takes_betas: bool) -> dict[str, str]:
     """Return the headers of a call. A provider that takes no betas gets none, which is recorded."""
     headers = {VERSION: choose_version(body, ctx, validator)}
-    betas = ctx.call.headers.get(BETAS)
-    if betas and takes_betas:
+    if not takes_betas:
+        drop_betas(ctx)
+    elif betas := ctx.call.headers.get(BETAS):
         headers[BETAS] = betas
-    elif betas:
-        ctx.receipt.record_drop((BETAS,), "the provider documents no betas", "form")
     return headers
+
+
+def drop_betas(ctx: Context) -> None:
+    """Record that the provider is not asked for the client's betas."""
+    if ctx.call.headers.get(BETAS):
+        ctx.receipt.record_drop((BETAS,), "the provider documents no betas of this kind", "form")

@@ -25,6 +25,7 @@ from dragoman.adapters.common.parameters import copy_request, wants_usage
 from dragoman.adapters.extras import drop_inner_extras
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.fit import drop_or_reject
+from dragoman.adapters.messages.headers import drop_betas
 from dragoman.adapters.paths import Path
 from dragoman.adapters.request_properties import HUB_CHAT, HUB_MESSAGES
 
@@ -61,6 +62,7 @@ def messages_to_full_chat_request(request: JsonObject, ctx: Context) -> JsonObje
 
     Raises Fault.
     """
+    drop_betas(ctx)
     left = copy_request(request, ctx, HUB_MESSAGES)
     drop_inner_extras(left, ctx, HUB_MESSAGES)
     made = take_common(left, _SAME)

@@ -336,7 +336,7 @@ class Model(ConfigModel):
     balance: Literal["weighted", "least-busy", "fastest", "sticky"] = "weighted"
     """Which target comes first: weighted draws by weight; least-busy takes the one with the fewest running requests
     for its weight; fastest prefers short times to the first byte; sticky sends requests with the same
-    `prompt_cache_key`, or else the same `user`, to the same target."""
+    `prompt_cache_key`, or else the same `user` (in Messages `metadata.user_id`), to the same target."""
     hedge_after: Seconds | None = None
     """If a target has shown nothing for this long, the next one is asked too; the first that begins to answer is used,
     and the other call is cancelled, but it may be billed. Counts as a retry. Unset: never."""

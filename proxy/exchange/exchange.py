@@ -200,7 +200,10 @@ class Exchange:
 
 def _find_session(request: JsonObject) -> str | None:
     """What requests of one session have in common."""
+    metadata = request.get("metadata")
     found = request.get("prompt_cache_key") or request.get("user")
+    if found is None and isinstance(metadata, dict):
+        found = metadata.get("user_id")  # of Messages
     return found if isinstance(found, str) else None
 
 

@@ -72,3 +72,18 @@ async def test_a_limit_is_filled_in_for_a_chat_client(build: Build) -> None:
         assert reply["choices"][0]["finish_reason"] == "stop"  # type: ignore[index]
         assert fake.requests[0].body["max_tokens"] > 0
         assert "max_tokens" in str(house.exchanges[0]["changes"])
+
+
+async def test_a_session_of_claude_code_stays_at_one_target(build: Build) -> None:
+    async with FakeProvider("anthropic") as one, FakeProvider("anthropic") as other:
+        providers = {
+            name: {"dialect": "anthropic", "base_url": fake.base_url} for name, fake in (("a", one), ("b", other))
+        }
+        targets = [{"provider": name, "model": "claude"} for name in providers]
+        house = await build(providers=providers, models={"m": {"targets": targets, "balance": "sticky"}})
+        for number in range(8):
+            for _ in range(2):
+                await house.client.messages.create(**ask("hi"), metadata={"user_id": f"session {number}"})
+        sessions = [{request.body["metadata"]["user_id"] for request in fake.requests} for fake in (one, other)]
+        assert not sessions[0] & sessions[1]
+        assert all(sessions)

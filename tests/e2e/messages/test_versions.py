@@ -66,6 +66,8 @@ async def test_betas_reach_anthropic_and_nobody_else(build: Build) -> None:
             with pytest.raises(anthropic.APIStatusError):  # the server answers with a message
                 await other.client.messages.create(**ASK, extra_headers=headers)
         assert "anthropic-beta" not in other.asked.headers
+        [change] = [one for one in other.exchanges[0]["changes"] if one.get("before") == "anthropic-beta"]
+        assert (change["action"], change["weight"]) == ("dropped", "form")
 
 
 async def test_a_thread_is_refused_with_the_error_that_the_package_recovers_from(house: House) -> None:
