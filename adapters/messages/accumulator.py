@@ -14,13 +14,16 @@ from typing import Any, TypeAlias
 import orjson
 
 from dragoman.adapters.call import JsonObject
+from dragoman.adapters.common.reply_validation import invalid_reply
 from dragoman.adapters.streams import DeltaRun
 from dragoman.adapters.text_buffer import TextBuffer
 
+from .endings import FINISH_REASONS
 from .events import BLOCK_START, CITATIONS, DELTA, INPUT, MESSAGE_DELTA, MESSAGE_START, SIGNATURE, TEXTS
 
 __all__ = ["Accumulator", "assemble_message"]
 
+_CUT_SHORT = frozenset({word for word, finish in FINISH_REASONS.items() if finish in ("length", "content_filter")})
 _OF_MESSAGE = ("context_management", "input_transformations")
 
 
@@ -52,6 +55,10 @@ class Accumulator:
         """The message so far."""
         content = [*self._message.get("content", ()), *(block.build() for block in self._blocks.values())]
         return {**self._message, "content": content}
+
+    def has_broken_input(self) -> bool:
+        """Whether the pieces of an input are no JSON object."""
+        return any(block.has_broken_input() for block in self._blocks.values())
 
     # Handlers
 
@@ -107,25 +114,32 @@ class _Block:
         else:
             self.buffer(key).add(text)
 
+    def has_broken_input(self) -> bool:
+        """Whether the pieces of its input are no JSON object."""
+        pieces = self.texts.get(TEXTS[INPUT])
+        given = "" if pieces is None else pieces.text()
+        return bool(given) and _parse_input(given) is None
+
     def build(self) -> JsonObject:
         """The block so far. An input that is no JSON object stays as it was when the block began."""
         texts = {key: pieces.text() for key, pieces in self.texts.items()}
         body = {**self.body, **self.others}
         given = texts.pop(TEXTS[INPUT], None)
-        if given:
-            body["input"] = _parse_input(given, body.get("input"))
+        found = _parse_input(given) if given else None
+        if found is not None:
+            body["input"] = found
         body.update(texts)
         if self.citations:
             body["citations"] = [*(body.get("citations") or ()), *self.citations]
         return body
 
 
-def _parse_input(text: str, otherwise: Any) -> Any:
+def _parse_input(text: str) -> JsonObject | None:
     try:
         found = orjson.loads(text)
     except orjson.JSONDecodeError:
-        return otherwise
-    return found if isinstance(found, dict) else otherwise
+        return None
+    return found if isinstance(found, dict) else None
 
 
 _Handler: TypeAlias = Callable[[Accumulator, JsonObject], None]
@@ -139,8 +153,15 @@ _HANDLERS: dict[str, _Handler] = {
 
 
 def assemble_message(events: Sequence[JsonObject]) -> JsonObject:
-    """Join the events of a complete stream into its message."""
+    """Join the events of a complete stream into its message.
+
+    Raises Fault if the pieces of an input are no JSON object, unless the answer was cut short: then it is empty, as in
+    a whole message of Anthropic's.
+    """
     accumulator = Accumulator()
     for event in events:
         accumulator.add(event)
-    return accumulator.build()
+    message = accumulator.build()
+    if message.get("stop_reason") not in _CUT_SHORT and accumulator.has_broken_input():
+        raise invalid_reply("the input of a call is no JSON object")
+    return message

@@ -9,7 +9,7 @@ which blocks begin. The provider's own numbers only say what belongs together:
                                    text or thinking is open              its end, then the next block
                                    a call is open                        the next block after the call has ended: a
                                                                          client needs its input whole
-                                   the same block is open                nothing
+                                   the same block is open, or waits      nothing
     a piece or the end of a block  the block is open                     the piece or the end
                                    the block waits                       the same, after its beginning
     a piece of text or thinking    there is no such block, or it ended   a block of its own
@@ -41,6 +41,7 @@ from .events import (
     INPUT,
     SIGNATURE,
     TEXT,
+    TEXTS,
     THINKING,
     TOOL_USES,
     block_delta,
@@ -123,9 +124,10 @@ class BlockOrder:
         current = self._open
         if current is None:
             return [self._begin(chunk, native)]
-        block = chunk.body["content_block"]
-        if current.native == native and (current.kind, current.block_id) == (block.get("type"), block.get("id")):
-            says_more = any(block.get(key) for key in ("text", "thinking", "input"))
+        block, waiting = chunk.body["content_block"], self._waits.get(native)
+        is_open = current.native == native and (current.kind, current.block_id) == (block.get("type"), block.get("id"))
+        if is_open or (waiting is not None and waiting.chunks[0].body == chunk.body):
+            says_more = is_open and any(block.get(key) for key in ("text", "thinking", "input"))
             self._changes.record_drop(_PLACE, _AGAIN, "loss" if says_more else "form")
             return []
         self._changes.record_conversion(_PLACE, _ONE_BY_ONE)
@@ -134,11 +136,9 @@ class BlockOrder:
         return [] if current.kind in TOOL_USES and current.native != native else self._close()
 
     def _add_piece(self, chunk: Chunk, native: Any) -> list[Chunk]:
-        delta = chunk.body.get("delta")
-        kind = delta.get("type") if isinstance(delta, dict) else None
-        current = self._open
+        kind, current = _set_kind(chunk), self._open
         if current is not None and current.native == native and _fits(kind, current.kind):
-            if kind == INPUT:
+            if kind == INPUT and chunk.body["delta"].get(TEXTS[INPUT]):
                 current.given_input = ""
             return [self._number(chunk, current.index)]
         holder = _HOLDERS.get(str(kind))
@@ -207,6 +207,18 @@ class BlockOrder:
         self._ended.add(current.native)
         given = [Chunk(block_delta(current.index, INPUT, current.given_input))] if current.given_input else []
         return [*given, Chunk(block_stop(current.index)) if end is None else self._number(end, current.index)]
+
+
+def _set_kind(chunk: Chunk) -> Any:
+    """The type of a piece. If it has none, it gets the one to which its text belongs."""
+    delta = chunk.body.get("delta")
+    if not isinstance(delta, dict):
+        return None
+    if delta.get("type") is None:
+        kind = next((kind for kind, key in TEXTS.items() if isinstance(delta.get(key), str)), None)
+        chunk.body, chunk.raw = {**chunk.body, "delta": {**delta, "type": kind}}, None
+        return kind
+    return delta["type"]
 
 
 def _fits(kind: Any, block: str) -> bool:

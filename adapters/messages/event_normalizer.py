@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import Any
 
 from dragoman.adapters.call import Context, JsonObject
+from dragoman.adapters.changes import Weight
 from dragoman.adapters.common.completeness import MessageCompleteness
 from dragoman.adapters.common.finish_words import has_finished
 from dragoman.adapters.common.repair import REPAIRED, repair_event
@@ -22,6 +23,7 @@ from dragoman.adapters.validation import Validator
 from .block_order import BlockOrder
 from .blocks import BlockNormalizer
 from .endings import match_calls, read_stop_reason
+from .envelope import make_envelope
 from .events import BLOCK_START, message_start, message_stop, new_message
 from .usage import normalize_messages_usage
 
@@ -29,7 +31,8 @@ __all__ = ["MessagesEventNormalizer"]
 
 _OPENING = "a stream begins with message_start, once"
 _ENDING = "a stream ends with one stop reason and message_stop"
-_ENVELOPE = ("id", "type", "role", "model", "content", "stop_reason", "stop_sequence")
+_BEGUN: JsonObject = {"content": [], "stop_reason": None, "stop_sequence": None}
+"""What a message has that has just begun."""
 
 
 class MessagesEventNormalizer:
@@ -51,13 +54,13 @@ class MessagesEventNormalizer:
         """Normalize the first event. Content that it has already becomes blocks."""
         given = body.get("message")
         message: JsonObject = given if isinstance(given, dict) else {}
-        base = new_message(message.get("id") or self._ctx.new_id("msg"), message.get("model") or self._ctx.target.model)
-        wrong = [key for key in _ENVELOPE if key not in message or message[key] != base[key]]
-        if wrong:
-            self._changes.record_fill((), f"a message begins with its {', '.join(wrong)}")
-        usage = normalize_messages_usage(message.get("usage"), ("input_tokens", "output_tokens"), self._changes)
-        if wrong or usage != message.get("usage"):
-            made = {**base, **message, **{key: base[key] for key in wrong}, "usage": usage}
+        made = {**new_message("", ""), **message, **make_envelope(message, self._changes, self._ctx), **_BEGUN}
+        made["usage"] = normalize_messages_usage(message.get("usage"), ("input_tokens", "output_tokens"), self._changes)
+        for key in _BEGUN:
+            if message.get(key):
+                weight: Weight = "form" if key == "content" else "loss"
+                self._changes.record_drop((key,), f"a message begins without {key}", weight)
+        if made != message:
             body, raw = {**body, **message_start(made)}, None
         content = message.get("content")
         blocks = [one for one in content if isinstance(one, dict)] if isinstance(content, list) else []

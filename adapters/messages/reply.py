@@ -14,12 +14,11 @@ from dragoman.adapters.validation import load_validator
 
 from .blocks import BlockNormalizer, has_calls, parse_input
 from .endings import find_failure, is_known, match_calls, read_stop_reason
+from .envelope import make_envelope
 from .events import TOOL_USES, new_message
 from .usage import normalize_messages_usage
 
 __all__ = ["read_message"]
-
-_ENVELOPE = ("id", "type", "role", "model")
 
 
 def read_message(reply: Reply, rules: ReplyRules, ctx: Context) -> JsonObject:
@@ -45,11 +44,7 @@ def read_message(reply: Reply, rules: ReplyRules, ctx: Context) -> JsonObject:
 
 
 def _normalize(body: JsonObject, ctx: Context) -> JsonObject:
-    base = new_message(body.get("id") or ctx.new_id("msg"), body.get("model") or ctx.target.model)
-    missing = [key for key in _ENVELOPE if body.get(key) != base[key]]
-    if missing:
-        ctx.receipt.record_fill((), f"a message has its {', '.join(missing)}")
-    made = {**base, **body, **{key: base[key] for key in missing}}
+    made = {**new_message("", ""), **body, **make_envelope(body, ctx.receipt, ctx)}
     made["content"] = _normalize_content(body["content"], ctx)
     word = read_stop_reason(body["stop_reason"], ctx.receipt, ctx)
     made["stop_reason"] = match_calls(word, has_calls(made["content"]), ctx.receipt)
@@ -66,7 +61,7 @@ def _normalize(body: JsonObject, ctx: Context) -> JsonObject:
 def _normalize_content(content: Any, ctx: Context) -> list[Any]:
     """The blocks of a message in hub form; text is one block."""
     if isinstance(content, str) or content is None:
-        ctx.receipt.record_conversion(("content",), "the content of a message is a list of blocks")
+        ctx.receipt.record_conversion(("content",), "text becomes a block", after=("content", 0))
         return [{"type": "text", "text": content}] if content else []
     if not isinstance(content, list):
         raise invalid_reply("content is no list of blocks")

@@ -30,10 +30,10 @@ def normalize_messages_usage(usage: Any, required: tuple[str, ...], changes: Cha
         for key, value in named.items()
         if key not in _COUNTS or value is None or is_count(value)
     }
-    missing = [key for key in required if made.get(key) is None]
-    for key in missing:
-        made[key] = 0
-        changes.record_fill((*_PLACE, key), "the provider counted none")
-    if not missing and made != given:
+    if made != given or (usage is not None and given is not usage):
         changes.record_conversion(_PLACE, "the counts get the hub's names; what is no count is left out")
+    for key in required:
+        if made.get(key) is None:
+            made[key] = 0
+            changes.record_fill((*_PLACE, key), "the provider counted none")
     return made

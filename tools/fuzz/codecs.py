@@ -119,7 +119,7 @@ def check_error(data: bytes) -> None:
     """Read the body of an error, and write it for each kind of client."""
     which, status, kind, _, *_ = data[:_HEAD].ljust(_HEAD, b"\1")
     body = data[_HEAD:]
-    callers = _list_callers("chat", "responses", "completions", "embeddings")
+    callers = _list_callers("chat", "responses", "messages", "completions", "embeddings")
     caller = callers[which % len(callers)]
     try:
         parsed, _ = parse_leniently(body)
@@ -193,7 +193,7 @@ CODECS: Mapping[str, Codec] = {
     "errors": Codec(check_error, _draw_error, 1024),
     **{
         protocol: Codec(partial(check_stream, protocol), partial(_draw_stream, protocol), 2048)
-        for protocol in ("chat", "responses", "completions")
+        for protocol in ("chat", "responses", "messages", "completions")
     },
 }
 """What is fuzzed, by name."""

@@ -19,7 +19,7 @@ from dragoman.schemas import load
 
 __all__ = ["KINDS", "STREAMED", "Pair", "choose_target", "list_pairs"]
 
-STREAMED = ("chat", "responses", "completions")
+STREAMED = ("chat", "responses", "messages", "completions")
 KINDS = (None, "external", "foundation-model", "provisioned-throughput", "agent")
 """Kinds of a Databricks endpoint; other dialects ignore them."""
 
@@ -68,7 +68,7 @@ class Pair:
 def list_pairs(streamed: bool = False) -> tuple[Pair, ...]:
     """All pairs; with `streamed` only those whose providers stream."""
     variants = [(name, profile) for name in NAMES for profile in dialects[name].profiles]
-    protocols = [(one, one) for one in ("chat", "responses", "completions", "embeddings")]
+    protocols = [(one, one) for one in ("chat", "responses", "messages", "completions", "embeddings")]
     protocols += [(spoken, bridge.called) for spoken, bridges in BRIDGES.items() for bridge in bridges]
     return tuple(
         Pair(client, profile, spoken, provider, provider_profile, called)

@@ -36,6 +36,10 @@ _DELTAS = {
     "response.function_call_arguments.delta": "arguments",
     "response.custom_tool_call_input.delta": "arguments",
 }
+_PIECES = {"visible": "text", "reasoning": "thinking", "arguments": "partial_json"}
+_TELLINGS = {"visible": "text", "reasoning": "blocks", "arguments": "text"}
+_OF_MESSAGES = frozenset({"message", "message_start", "content_block_start", "content_block_delta", "message_delta"})
+_WITH_DELTA = ("content_block_delta", "message_delta")
 _WHOLE_TEXTS = {name.removesuffix("delta") + "done": kind for name, kind in _DELTAS.items()}
 _PARTS = ("response.content_part.done", "response.reasoning_summary_part.done")
 _WHOLE_KEYS = ("text", "refusal", "arguments", "input")
@@ -58,6 +62,8 @@ def collect_texts(body: JsonObject, by_index: bool = True) -> list[Said]:
     bodies = [one for one in events if isinstance(one, dict)] if isinstance(events, list) else [body]
     if any("choices" in one for one in bodies):
         return [_close(one) for one in _read_choices(bodies, by_index or events is not None)]
+    if any(str(one.get("type")) in _OF_MESSAGES or "stop_reason" in one for one in bodies):
+        return [_close(_read_messages(bodies))]
     return [_close(_read_response(bodies, is_stream=events is not None))]
 
 
@@ -106,7 +112,8 @@ def _merge_reasoning(said: Said) -> Said:
 def _close(tellings: _Tellings) -> Said:
     said: Said = defaultdict(set)
     for (kind, _), pieces in tellings.items():
-        if text := _SPACE.sub("", "".join(pieces)):
+        text = _SPACE.sub("", "".join(pieces))
+        if text := text.replace("{}", "") if kind == "arguments" else text:  # Messages has no pieces of an empty input
             said[kind].add(text)
     return said
 
@@ -186,6 +193,31 @@ def _read_call(call: JsonObject, out: _Tellings, telling: str = "text") -> None:
 
 def _encode(arguments: Any) -> str:
     return arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
+
+
+# Messages
+
+
+def _read_messages(bodies: Sequence[JsonObject]) -> _Tellings:
+    """The texts of a message, or of the events of one. The inputs of calls come with them, or in pieces."""
+    out: _Tellings = defaultdict(list)
+    for body in bodies:
+        holder: Any = body.get("delta") if str(body.get("type")) in _WITH_DELTA else body
+        content = body.get("content")
+        for one in content if isinstance(content, list) else (content, body.get("content_block")):
+            if isinstance(one, dict) and not isinstance(one.get("type"), str) and "text" in one:
+                one = {**one, "type": "text"}
+            _read_block(one, out)
+            if isinstance(one, dict) and one.get("type") == "tool_use" and one.get("input"):
+                out["arguments", "text"].append(_encode(one["input"]))
+        for kind, key in _PIECES.items():
+            if isinstance(holder, dict) and isinstance(holder.get(key), str):
+                out[kind, _TELLINGS[kind]].append(holder[key])
+        details = holder.get("stop_details") if isinstance(holder, dict) else None
+        reason = details.get("explanation") if isinstance(details, dict) else None
+        if isinstance(reason, str) and reason not in out["visible", "text"]:
+            out["visible", "text"].append(reason)  # chat has it as a refusal
+    return out
 
 
 # Responses

@@ -25,6 +25,8 @@ _ENVELOPE = ("id", "object", "created", "model", "system_fingerprint")
 """What an event without choices need not repeat."""
 _OF_ITEMS = frozenset({"type", "item", "part", "item_id", "annotation", "logprobs"})
 """Keys of the events that are about items, at whatever path of the output a change is recorded."""
+_OF_BLOCKS = frozenset({"index", "content_block", "delta"})
+"""Keys of the events that are about the blocks of a message, at whatever path of its content a change is recorded."""
 
 _Found = dict[tuple[Path, bytes], Any]
 
@@ -79,12 +81,15 @@ def _find_changes(path: Path, changes: Sequence[Change]) -> Iterator[tuple[Chang
 
 
 def _trim(path: Path) -> Path:
-    """Changes are about the response, not about its events; something else than a response has no path in it."""
-    return path[1:] if path[0] == "response" and len(path) > 1 else path
+    """Changes are about the response or the message, not about its events."""
+    return path[1:] if path[0] in ("response", "message") and len(path) > 1 else path
 
 
 def _is_about(place: Path, path: Path) -> bool:
     if place[:1] == ("output",) and path[0] in _OF_ITEMS:
         inner = path[1:] if path[0] == "item" else ("id",) if path[0] == "item_id" else path
         return inner[: len(place) - 1] == place[1:]
+    if place[:1] == ("content",) and path[0] in _OF_BLOCKS:
+        inner = path[1:] if path[0] == "content_block" else path
+        return len(place) == 1 or inner[: len(place) - 1] == place[1:]
     return path[: len(place)] == place

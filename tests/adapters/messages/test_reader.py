@@ -174,6 +174,12 @@ def test_pieces_after_the_end_of_a_text_are_a_block_of_their_own() -> None:
     assert "loss" in [change.weight for change in ctx.receipt.changes]
 
 
+def test_pieces_without_a_type_get_one() -> None:
+    given = [piece(0, text="a"), piece(0, text="b")]
+    events = [START, block(0), *({**one, "delta": {"text": one["delta"]["text"]}} for one in given), stop(0), *ending()]
+    assert events_of(relay(encode(*events))) == [START, block(0), *given, stop(0), *ending()]
+
+
 def test_input_of_no_call_is_left_out_as_a_loss() -> None:
     ctx = make_context()
     raw = encode(START, block(0), piece(0, partial_json="{}"), piece(4, partial_json="{}"), stop(0), *ending())
@@ -249,6 +255,25 @@ def test_interleaved_calls_come_one_after_the_other() -> None:
         ("delta", 2, "x"),
         ("stop", 2),
     ]
+
+
+def test_a_call_that_begins_again_while_it_waits_comes_once() -> None:
+    first, second = block(0, "tool_use"), block(1, "tool_use")
+    raw = encode(START, first, second, second, piece(1, partial_json="{}"), stop(0), stop(1), *ending("tool_use"))
+    expected = encode(START, first, stop(0), second, piece(1, partial_json="{}"), stop(1), *ending("tool_use"))
+    assert relay(raw) == expected
+
+
+def test_what_a_message_has_at_its_beginning_is_only_its_envelope() -> None:
+    ctx = make_context()
+    begun = {**START["message"], "role": "user", "content": [{"type": "text", "text": "x"}], "stop_reason": "end_turn"}
+    written = events_of(relay(encode({"type": "message_start", "message": begun}, *ending()), ctx=ctx))
+    assert written[:1] == [START] and written[1]["content_block"] == {"type": "text", "text": "x"}
+    assert {(change.before or change.after)[0]: change.weight for change in ctx.receipt.changes} == {
+        "role": "loss",
+        "content": "form",
+        "stop_reason": "loss",
+    }
 
 
 def test_calls_that_never_end_all_come() -> None:

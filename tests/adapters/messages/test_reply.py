@@ -154,6 +154,24 @@ def test_the_stop_reasons_are_those_of_the_schema() -> None:
     assert {*STOP_REASONS.values()} < {*FINISH_REASONS}
 
 
+def test_pieces_of_an_input_that_are_no_object_are_a_fault_unless_they_were_cut_short() -> None:
+    events = restream_message({**MESSAGE, "content": [USE], "stop_reason": "tool_use"})
+    broken = [event for event in events if event["type"] != "content_block_delta"]
+    broken.insert(
+        2, {"type": "content_block_delta", "index": 0, "delta": {"type": "input_json_delta", "partial_json": "{"}}
+    )
+    with pytest.raises(Fault):
+        assemble_message(broken)
+    broken[-2] = {**broken[-2], "delta": {"stop_reason": "max_tokens", "stop_sequence": None}}
+    assert assemble_message(broken)["content"] == [{**USE, "input": {}}]
+
+
+def test_counts_that_are_none_are_left_out_though_others_are_missing() -> None:
+    made, receipt = read({**MESSAGE, "usage": {"cache_read_input_tokens": -3}})
+    assert made["usage"] == {"input_tokens": 0, "output_tokens": 0}
+    assert {change.action for change in receipt.changes} == {"converted", "filled"}
+
+
 def test_counts_of_chat_get_the_names_of_messages() -> None:
     made, receipt = read(
         {**MESSAGE, "usage": {"prompt_tokens": 3.0, "completion_tokens": 2, "cache_read_input_tokens": "x"}}
