@@ -31,7 +31,7 @@ from .tool_calls import NO_ARGUMENTS, fill_arguments, move_calls, move_function_
 __all__ = ["ChatNormalizer"]
 
 _OF_CALLS = frozenset({"stop", "tool_calls", "function_call"})
-_TEXT_ONLY = {"content": None}.keys()
+_RUNS = ("content", "reasoning_content")  # texts that most chunks consist of
 _OF_THE_TEXT = ("index", "delta", "logprobs")
 _TEXT, _OBJECT, _LIST = (str, NoneType), (dict, NoneType), (list, NoneType)
 _SENT_BACK: Mapping[str, type | tuple[type, ...]] = {
@@ -55,7 +55,6 @@ class ChatNormalizer(ChoiceNormalizer):
     reply_object = "chat.completion"
     chunk_object = "chat.completion.chunk"
     id_prefix = "chatcmpl"
-    text = ("delta", "content")
     ends_apart = True
     settled = "hub/chat.settled_reply"
 
@@ -127,9 +126,10 @@ class ChatNormalizer(ChoiceNormalizer):
         state.length += _measure_content(delta)
         return self.read_finish_reason(body, choice, _PIECE[:-1]) and same
 
-    def count_text(self, index: int, length: int) -> None:
-        """Add the characters of recognized chunks to the content of a choice."""
-        self._choices[index].length += length
+    def count_text(self, index: int, length: int, key: str) -> None:
+        """Add the characters of recognized chunks to the content of a choice, if they are content."""
+        if key == "content":
+            self._choices[index].length += length
 
     @staticmethod
     def has_content(choice: JsonObject) -> bool:
@@ -137,11 +137,14 @@ class ChatNormalizer(ChoiceNormalizer):
         delta = choice.get("delta")
         return isinstance(delta, dict) and _holds_text(delta)
 
-    def is_only_text(self, choice: JsonObject) -> bool:
-        """Whether the delta has only `content`, and no finish reason comes with it."""
-        if choice["delta"].keys() != _TEXT_ONLY or choice.get("finish_reason"):
-            return False
-        return not self._tags or self._choices[choice["index"]].tags.is_passing
+    def find_text(self, choice: JsonObject) -> tuple[str, ...] | None:
+        """The path of the content or the reasoning, if the delta says nothing else, and no finish reason comes."""
+        said = [key for key, value in choice["delta"].items() if value]
+        if len(said) != 1 or said[0] not in _RUNS or choice.get("finish_reason"):
+            return None
+        if self._tags and not self._choices[choice["index"]].tags.is_passing:
+            return None
+        return "delta", said[0]
 
     def split_ending(self, choice: JsonObject) -> JsonObject:
         """Move the finish reason and what belongs to it to a choice with an empty delta, and return that."""

@@ -36,7 +36,6 @@ class ChoiceNormalizer(ABC):
     reply_object: ClassVar[str]
     chunk_object: ClassVar[str]
     id_prefix: ClassVar[str]
-    text: ClassVar[tuple[str, ...]]
     ends_apart: ClassVar[bool]
     settled: ClassVar[str | None] = None
 
@@ -64,8 +63,9 @@ class ChoiceNormalizer(ABC):
         Raises Fault if the choice cannot be normalized, or its finish reason reports a failure.
         """
 
-    def count_text(self, index: int, length: int) -> None:
-        """Learn how many characters of text came in chunks of the choice `index` that needed no normalizing."""
+    def count_text(self, index: int, length: int, key: str) -> None:
+        """Learn how many characters of text came in chunks of the choice `index` that needed no normalizing; `key` is
+        the key of the text."""
         return
 
     @staticmethod
@@ -74,8 +74,9 @@ class ChoiceNormalizer(ABC):
         """Whether a piece holds anything but a role and a finish reason; it need not be normalized."""
 
     @abstractmethod
-    def is_only_text(self, choice: JsonObject) -> bool:
-        """Whether a normalized piece holds only text, so that the next piece differs from it only in its text."""
+    def find_text(self, choice: JsonObject) -> tuple[str, ...] | None:
+        """The path of the text in a normalized piece, if the next piece is likely to differ from it only in this text;
+        else None."""
 
     @abstractmethod
     def split_ending(self, choice: JsonObject) -> JsonObject:

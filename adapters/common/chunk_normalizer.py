@@ -133,8 +133,9 @@ class ChunkNormalizer:
         """
         if not self._templates_left or self._is_one_off or len(body["choices"]) != 1:
             return
-        if self._choices.is_only_text(body["choices"][0]):
-            self.template = ChunkTemplate.learn(body, raw, same, ("choices", 0, *self._choices.text))
+        path = self._choices.find_text(body["choices"][0])
+        if path is not None:
+            self.template = ChunkTemplate.learn(body, raw, same, ("choices", 0, *path))
             self._templates_left -= 1
 
     def hold_event(self, body: JsonObject) -> None:

@@ -110,10 +110,10 @@ class ChunkTemplate:
         end = at + len(texts) * (len(head) + len(tail)) + sum(map(len, texts))
         return self._make_run(data[at:end], texts, end)
 
-    def take_count(self) -> tuple[int, int]:
-        """The index of the choice, and how many characters of it matched since this was last asked."""
+    def take_count(self) -> tuple[int, int, str]:
+        """The index of the choice, how many characters of it matched since this was last asked, and their key."""
         count, self._length = self._length.total(), CharacterCount()
-        return self._body["choices"][0]["index"], count
+        return self._body["choices"][0]["index"], count, str(self._place[-1])
 
     def _split(self, data: bytes, at: int) -> list[bytes]:
         """The JSON of each event from the offset `at` on that ends in `data`."""

@@ -22,7 +22,6 @@ class TextNormalizer(ChoiceNormalizer):
     reply_object = "text_completion"
     chunk_object = "text_completion"
     id_prefix = "cmpl"
-    text = ("text",)
     ends_apart = False
 
     @staticmethod
@@ -52,9 +51,9 @@ class TextNormalizer(ChoiceNormalizer):
         """Whether the text is not empty."""
         return bool(choice.get("text"))
 
-    def is_only_text(self, choice: JsonObject) -> bool:
-        """Whether no finish reason comes with the text."""
-        return not choice.get("finish_reason")
+    def find_text(self, choice: JsonObject) -> tuple[str, ...] | None:
+        """The path of the text, if no finish reason comes with it."""
+        return None if choice.get("finish_reason") else ("text",)
 
     def split_ending(self, choice: JsonObject) -> JsonObject:
         """Move the finish reason of a piece to a choice with an empty text, and return that."""
