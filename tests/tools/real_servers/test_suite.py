@@ -25,7 +25,7 @@ def test_each_model_is_asked_for_its_protocols_and_the_first_for_what_no_model_s
     assert (vllm.name, vllm.model, vllm.protocols) == ("vllm", "mini", frozenset())
     found = {run.name: sorted(run.protocols) for run in list_runs(SERVERS["mlflow"])}
     assert found == {
-        "mlflow-chat": ["chat", "models", "responses"],
+        "mlflow-chat": ["chat", "count_tokens", "messages", "models", "responses"],
         "mlflow-completions": ["completions"],
         "mlflow-embeddings": ["embeddings"],
     }
