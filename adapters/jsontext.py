@@ -33,6 +33,7 @@ from .call import JsonObject
 from .duplicates import describe_place, duplicate_key_fault
 from .faults import Fault
 from .json_structure import VALUE_LIMIT, count_mark, exceeds_values, get_outline, has_long_number
+from .long_strings import parse_json
 from .paths import Path, format_path
 
 __all__ = [
@@ -87,7 +88,7 @@ def read_object(raw: bytes, most: int = VALUE_LIMIT) -> JsonObject:
     if len(text) > most and exceeds_values(text, most):
         raise _too_deep() if _begins_deep(text) else _too_many_values(most)
     try:
-        value = orjson.loads(text)
+        value = parse_json(text)
     except orjson.JSONDecodeError as error:
         raise _explain(error, text, skipped) from None
     if type(value) is not dict:
@@ -104,7 +105,7 @@ def read_any(raw: bytes) -> Any:
     """Parse an upstream's JSON text. Of duplicate keys the last one counts. Raises ValueError, also for more than
     MAX_DEPTH levels."""
     text = raw.removeprefix(BOM)
-    value = orjson.loads(text)
+    value = parse_json(text)
     if is_too_deep(value, text):
         raise ValueError(f"nested more than {MAX_DEPTH} levels deep")
     return value
