@@ -10,6 +10,7 @@ unless a change says that values moved, and small numbers, roles, types and ids 
 
 from __future__ import annotations
 
+import json
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
@@ -75,10 +76,12 @@ class Values:
         self._texts = [value for value in found if isinstance(value, str) and value]
 
     def have(self, value: Any) -> bool:
-        """Whether the body has the value, or a text that contains it."""
+        """Whether the body has the value, or a text that contains it; JSON may contain a number."""
         if isinstance(value, str):
             return any(value in text for text in self._texts)
-        return value in self._numbers if isinstance(value, int | float) else False
+        if not isinstance(value, int | float):
+            return False
+        return value in self._numbers or any(json.dumps(value) in text for text in self._texts if text.startswith("{"))
 
     def have_parts_of(self, value: Any) -> bool:
         """Whether a text is put together from texts of the body."""
@@ -167,8 +170,10 @@ def map_positions(before: JsonObject, after: JsonObject, changes: Sequence[Chang
 
 def _is_about(place: Path, path: Path) -> bool:
     """Whether a change at `place` is about `path`; in an event of a stream, the same keys have other positions."""
-    if _starts(path, place) or (place[:1] == ("output",) and len(place) > 1 and "choices" in path):
-        return True  # a choice had become an item before it was dropped
+    if _starts(path, place):
+        return True
+    if place[:1] == ("output",) and len(place) > 1 and ("choices" in path or path[:1] == ("content",)):
+        return True  # a choice, or a block, had become an item before it was dropped
     if path[:1] in (("output",), ("content",), ("stop_sequence",)) and place[:1] == ("choices",) and len(place) > 1:
         return True  # an item, or a block, had become a choice
     inner = path[2:] if path[:1] == ("events",) else path[1:] if path[:1] == ("joined",) else None
