@@ -1,12 +1,19 @@
 """The versions of the Messages API, which a client names in the header `anthropic-version`.
 
-A property of the request schema belongs to all versions unless its `x-versions` lists them.
+A property of the request schema belongs to all versions unless its `x-versions` lists them. What a version does not
+accept in messages of one role is in a table here.
+
+Sources: anthropic 2.12.0 and 0.125.0, MessageCreateParams; Anthropic's guide to migrating to 2026-10-21.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
 from dragoman.adapters.call import JsonObject
 from dragoman.adapters.faults import Fault, join_faults
+from dragoman.adapters.paths import Path, lookup
 from dragoman.adapters.validation import Validator
 
 __all__ = ["VERSIONS", "check_version", "list_foreign"]
@@ -15,26 +22,60 @@ VERSIONS = ("2023-06-01", "2026-10-21")
 """The versions that clients may ask for, the oldest first."""
 
 
-def list_foreign(body: JsonObject, version: str, validator: Validator) -> list[str]:
-    """Return the parameters of a request that the version does not have, although another one does.
+class _Lack(NamedTuple):
+    """A type of block that messages of a role must not have, or must not have with this key."""
 
-    A parameter that is null counts as absent. `validator` is that of the dialect's requests.
+    role: str
+    block: str
+    key: str | None = None
+
+
+_LACKS: Mapping[str, tuple[_Lack, ...]] = {
+    "2026-10-21": (_Lack("assistant", "document"), _Lack("user", "text", "citations")),
+}
+
+
+def list_foreign(body: JsonObject, version: str, validator: Validator) -> list[Path]:
+    """Return the paths of what a valid request has that the version does not, although another one does.
+
+    What is null or empty counts as absent in messages, and what is null everywhere. `validator` is that of the
+    dialect's requests.
     """
     properties = validator.schema["properties"]
-    return [
+    names = [
         name
         for name, value in body.items()
         if value is not None and version not in properties.get(name, {}).get("x-versions", (version,))
     ]
+    return [*((name,) for name in names), *_list_foreign_blocks(body, _LACKS.get(version, ()))]
 
 
 def check_version(body: JsonObject, version: str, validator: Validator) -> None:
-    """Check that the version has every parameter of the request. Raises Fault `extra_parameter` with all others."""
+    """Check that the version has all that the request has. Raises Fault `extra_parameter` with all others."""
     foreign = list_foreign(body, version, validator)
     if foreign:
-        raise join_faults(_refuse(name, body, version) for name in foreign)
+        raise join_faults(_refuse(path, body, version) for path in foreign)
 
 
-def _refuse(name: str, body: JsonObject, version: str) -> Fault:
-    text = f"{name} is not a parameter of the API version {version}"
-    return Fault("extra_parameter", text, (name,), body[name], code="unknown_parameter")
+def _list_foreign_blocks(body: JsonObject, lacks: tuple[_Lack, ...]) -> Iterator[Path]:
+    for i, message in enumerate(body.get("messages", ()) if lacks else ()):
+        mine = {lack.block: lack.key for lack in lacks if lack.role == message["role"]}
+        content = message["content"]
+        for k, block in enumerate(content) if mine and isinstance(content, list) else ():
+            if block["type"] in mine:
+                key = mine[block["type"]]
+                if key is None:
+                    yield "messages", i, "content", k
+                elif block.get(key):
+                    yield "messages", i, "content", k, key
+
+
+def _refuse(path: Path, body: JsonObject, version: str) -> Fault:
+    value = lookup(body, path)
+    if len(path) == 1:
+        text = f"{path[0]} is not a parameter of the API version {version}"
+        return Fault("extra_parameter", text, path, value, code="unknown_parameter")
+    message = body["messages"][path[1]]
+    what = path[-1] if isinstance(path[-1], str) else f"{value['type']} blocks"
+    text = f"{what} are not accepted in messages of the {message['role']} in the API version {version}"
+    return Fault("invalid_request", text, path, value, code="invalid_value")

@@ -83,4 +83,4 @@ def test_what_real_clients_send_is_valid_in_the_version_that_they_name(path: Pat
     assert call["body"].keys() <= validator.known
     assert list(list_inner_extras(call["body"], hub_annotations(HUB_MESSAGES))) == []
     foreign = list_foreign(call["body"], call["headers"]["anthropic-version"], validator)
-    assert foreign == (["temperature"] if path.stem == "anthropic_py_temperature" else [])
+    assert foreign == ([("temperature",)] if path.stem == "anthropic_py_temperature" else [])

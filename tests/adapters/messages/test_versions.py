@@ -7,6 +7,7 @@ import pytest
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.messages.versions import VERSIONS, check_version, list_foreign
 from dragoman.adapters.validation import load_validator
+from dragoman.contract.json_types import JsonObject
 
 VALIDATOR = load_validator("anthropic/messages.request", "actual")
 
@@ -30,3 +31,38 @@ def test_all_parameters_of_other_versions_are_named_at_once() -> None:
 def test_null_and_parameters_that_nobody_knows_belong_to_every_version() -> None:
     for version in VERSIONS:
         assert list_foreign({"model": "m", "temperature": None, "news": 1}, version, VALIDATOR) == []
+
+
+DOCUMENT = {"type": "document", "source": {"type": "text", "media_type": "text/plain", "data": "x"}}
+CITED = {"type": "text", "text": "x", "citations": [{"type": "char_location", "cited_text": "x"}]}
+
+
+@pytest.mark.parametrize(
+    ("role", "block", "path", "text"),
+    [
+        ("assistant", DOCUMENT, ("messages", 0, "content", 1), "document blocks are not accepted in messages of the"),
+        (
+            "user",
+            CITED,
+            ("messages", 0, "content", 1, "citations"),
+            "citations are not accepted in messages of the user",
+        ),
+    ],
+)
+def test_the_later_version_lacks_blocks_of_some_roles(
+    role: str, block: JsonObject, path: tuple[str | int, ...], text: str
+) -> None:
+    body = {"model": "m", "messages": [{"role": role, "content": [{"type": "text", "text": "a"}, block]}]}
+    check_version(body, "2023-06-01", VALIDATOR)
+    with pytest.raises(Fault) as raised:
+        check_version(body, "2026-10-21", VALIDATOR)
+    assert raised.value.path == path and raised.value.message.startswith(text)
+
+
+def test_the_other_roles_may_have_them_and_what_is_empty_is_absent() -> None:
+    messages = [
+        {"role": "user", "content": [DOCUMENT, {**CITED, "citations": []}, {**CITED, "citations": None}]},
+        {"role": "assistant", "content": [CITED]},
+        {"role": "assistant", "content": "x"},
+    ]
+    check_version({"model": "m", "messages": messages}, "2026-10-21", VALIDATOR)
