@@ -1,8 +1,8 @@
 from checks import *
-from pydantic import BaseModel
 from pydantic_ai import Embedder
 from pydantic_ai.embeddings.openai import OpenAIEmbeddingModel
 from pydantic_ai.models.openai import OpenAIResponsesModel
+from pydantic_ai_checks import ask_with_tools, check_model, stream
 
 # recipe
 from pydantic_ai import Agent
@@ -14,15 +14,6 @@ model = OpenAIChatModel(MODEL, provider=OpenAIProvider(base_url=BASE_URL, api_ke
 responses = OpenAIResponsesModel(MODEL, provider=OpenAIProvider(base_url=BASE_URL, api_key=API_KEY))
 
 
-class City(BaseModel):
-    name: str
-
-
-def get_weather(city: str) -> str:
-    """Weather of a city"""
-    return RESULT
-
-
 @check("chat")
 def _():
     # recipe
@@ -31,41 +22,7 @@ def _():
     equal(Agent(model).run_sync("Hello").output, SENTENCE)
 
 
-async def stream(agent, text):
-    async with agent.run_stream(text) as result:
-        pieces = [piece async for piece in result.stream_text(delta=True)]
-    return "".join(pieces), result.usage
-
-
-@check("stream")
-async def _():
-    equal((await stream(Agent(model), "Hello"))[0], SENTENCE)
-
-
-@check("usage in streams")
-async def _():
-    usage = (await stream(Agent(model), "Hello"))[1]
-    assert (usage() if callable(usage) else usage).output_tokens > 0
-
-
-@check("tools")
-def _():
-    contains(Agent(model, tools=[get_weather]).run_sync(TOOLS).output, RESULT)
-
-
-@check("streamed tools")
-async def _():
-    contains((await stream(Agent(model, tools=[get_weather]), TOOLS))[0], RESULT)
-
-
-@check("structured output")
-def _():
-    assert Agent(model, output_type=City).run_sync("Name a city.").output.name
-
-
-@check("errors")
-def _():
-    raises_text(lambda: Agent(model).run_sync(FAILING), FAILURE)
+check_model(model)
 
 
 @check("embeddings")
@@ -86,4 +43,4 @@ async def _():
 
 @check("responses with tools")
 def _():
-    contains(Agent(responses, tools=[get_weather]).run_sync(TOOLS).output, RESULT)
+    ask_with_tools(responses)
