@@ -139,12 +139,18 @@ def _read_option(found: re.Match[str]) -> tuple[Path, Any]:
     return (), found[1][:_PATH]
 
 
+_DOTTED_REST = r"[\w.]{0,200}"
+_DOTTED = rf"[a-z]{_DOTTED_REST}"
+"""A path as Anthropic and pydantic write it: `messages.0.content`."""
 _SentenceReader = Callable[[re.Match[str]], tuple[Path, Any]]
 _SENTENCES: tuple[tuple[re.Pattern[str], Kind | None, _SentenceReader], ...] = (
     (re.compile(r"Extra parameters \[(.{0,2000}?)\] are not allowed"), "extra_parameter", _read_first_name),
     (re.compile(r"Unexpected EXTRA_PARAMETERS option ([^\s,]+),"), None, _read_option),
     (re.compile(r"Validation error at #/([^\s:]+): Extra inputs"), "extra_parameter", _read_pointer),
     (re.compile(r"Validation error at #/([^\s:]+):"), None, _read_pointer),
+    (re.compile(rf"^({_DOTTED}): Extra inputs are not permitted"), "extra_parameter", _read_name),  # Anthropic
+    (re.compile(rf"^({_DOTTED}): (?:Field required|(?:Input|String|List) should|\d+ > \d+)"), None, _read_name),
+    (re.compile(rf"^((?:messages|system|tools)\.\d{_DOTTED_REST}): "), None, _read_name),
     (re.compile(r'json: unknown field "([^"]+)"'), "extra_parameter", _read_name),
     (re.compile(r"Unrecognized request arguments? supplied: (\w+)"), "extra_parameter", _read_name),
     (

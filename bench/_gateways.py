@@ -39,10 +39,13 @@ SERVED = {
 """Maps an upstream to the protocols of its provider."""
 
 LACKS = {
-    "openai": (),
-    "databricks": ("seed", "penalties", "parallel_off", "dimensions", "tokens", "completion_logprobs"),
-    "azure": ("n", "logprobs", "stream_usage", "reasoning", "parallel_off", "tokens", "instruction"),
-    "mindie": ("parallel_off",),
+    "openai": ("matched_stop",),
+    "databricks": ("seed", "penalties", "parallel_off", "dimensions", "tokens", "completion_logprobs", "matched_stop"),
+    "azure": (
+        *("n", "logprobs", "stream_usage", "reasoning", "parallel_off", "tokens", "instruction", "sampling"),
+        "matched_stop",
+    ),
+    "mindie": ("parallel_off", "matched_stop"),
     "anthropic": ("n", "logprobs", "seed", "penalties", "tokens", "json_object", "temperature_of_2"),
 }
 """Maps an upstream to the capabilities that its API lacks. Cases that need one are skipped for every gateway."""
