@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dragoman.adapters.registry import NAMES, dialects
 
-__all__ = ["ALL_DIALECTS", "DIALECTS", "VARIANTS", "called", "served"]
+__all__ = ["ALL_DIALECTS", "DIALECTS", "PROVIDERS", "VARIANTS", "called", "served"]
 
 ALL_DIALECTS = NAMES
 DIALECTS = tuple(name for name in NAMES if "chat" in dialects[name].served)
 """The dialects with chat, which most tests go through."""
+PROVIDERS = tuple(name for name in NAMES if not {"chat", "messages"}.isdisjoint(dialects[name].called))
+"""The dialects whose providers answer chat clients, themselves or over a translation."""
 VARIANTS = tuple((name, profile) for name in DIALECTS for profile in dialects[name].profiles)
 """Every dialect with chat in each of its profiles."""
 

@@ -43,7 +43,9 @@ def configure(fakes: dict[str, FakeProvider], **more: JsonValue) -> Config:
     that its dialect has, and `more_models` to the models."""
     kind = {"databricks": {"kind": "provisioned-throughput"}}
     protocols, limits = more.pop("protocols", ["chat"]), more.pop("limits", {})
-    spoken = {name: [one for one in protocols if one in dialects[name].called] or ["chat"] for name in fakes}
+    called = {name: dialects[name].called for name in fakes}
+    usual = {name: "chat" if "chat" in called[name] else "messages" for name in fakes}
+    spoken = {name: [one for one in protocols if one in called[name]] or [usual[name]] for name in fakes}
     models = more.pop("more_models", {})
     return Config.model_validate(
         {
@@ -63,4 +65,4 @@ def configure(fakes: dict[str, FakeProvider], **more: JsonValue) -> Config:
 class BuildHouse(Protocol):
     """Starts a house. The arguments are configuration, as `configure` takes it."""
 
-    async def __call__(self, **more: object) -> House: ...
+    async def __call__(self, providers: tuple[str, ...] = ..., **more: object) -> House: ...
