@@ -19,7 +19,7 @@ import orjson
 from dragoman.adapters.call import Context, JsonObject
 from dragoman.adapters.chat.citations import cite_blocks
 from dragoman.adapters.chat.messages import order_tool_results
-from dragoman.adapters.chat.reasoning import is_sealed, list_blocks
+from dragoman.adapters.chat.reasoning import is_sealed, list_blocks, read_blocks, set_reasoning
 from dragoman.adapters.paths import Path, Places, nest_places
 
 from .chat_to_messages import FREE_TEXT
@@ -35,6 +35,7 @@ _PROTOCOL = "Messages"
 _INSTRUCTING = ("system", "developer")
 _SAID = ("role", "content")
 _REASONING = ("reasoning_content", "reasoning_signature", "reasoning_details")
+_THINKING = "thinking_blocks"
 _USED = {
     "tool": (*_SAID, "tool_call_id", "is_error"),
     "assistant": (*_SAID, *_REASONING, "refusal", "tool_calls", "citations", "annotations"),
@@ -87,6 +88,23 @@ def to_reasoning_blocks(message: JsonObject) -> list[JsonObject]:
     ]
 
 
+def _read_thinking(message: JsonObject, path: Path, ctx: Context) -> JsonObject:
+    """The message with the reasoning of LiteLLM's `thinking_blocks`, unless other keys have it with its signatures."""
+    found, known = read_blocks(message[_THINKING]), list_blocks(message)
+    if not found:
+        return message
+    rest = {key: value for key, value in message.items() if key != _THINKING}
+    if any(is_sealed(block) or block.get("signature") for block in known):
+        ctx.receipt.record_drop((*path, _THINKING), "the details of the reasoning say the same", "form")
+        return rest
+    if message.get("reasoning_content"):
+        ctx.receipt.record_drop((*path, "reasoning_content"), f"{_THINKING} say the same", "form")
+    ctx.receipt.record_conversion((*path, _THINKING), "they are blocks of Messages")
+    bare = {key: value for key, value in rest.items() if key not in _REASONING}
+    set_reasoning(bare, found)
+    return bare
+
+
 def _join_system(messages: list[tuple[int, JsonObject]], conversation: _Conversation, ctx: Context) -> Any:
     """The system prompt of these messages, with their positions: a text if it is one, else blocks."""
     blocks: list[JsonObject] = []
@@ -128,6 +146,8 @@ class _Conversation:
     def add(self, message: JsonObject, path: Path) -> None:
         """Add a message. Raises Fault if Messages cannot express it."""
         role = message["role"]
+        if role == _ANSWER and message.get(_THINKING):
+            message = _read_thinking(message, path, self._ctx)
         record_unused_keys(message, _USED.get(role, _SAID), path, self._ctx, _PROTOCOL)
         if role == "tool":
             result, places = self._to_result(message, path)

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from dragoman.adapters.call import Policy
 from dragoman.adapters.dialect import Dialect
+from dragoman.adapters.pipeline import find_bridge
 
 from .markdown import HEAD, code, lines, table
 from .reply_losses import reply_table, stream_table
@@ -40,6 +41,7 @@ _REPLY_LEGEND = {
 
 
 _NOTHING = "Nothing is lost: everything reaches every client."
+_TRANSLATED = "The provider speaks another protocol, into which dragoman translates the request."
 _EMULATED = "With the policy `emulate_completions`. The prompt becomes a message, which is always recorded as a loss."
 
 
@@ -110,6 +112,9 @@ def _requests(served: list[Client], dialects: Mapping[str, Dialect], protocol: s
     for provider in dialects.values():
         if protocol in provider.called:
             yield from lines(f"### To {provider.name} ({protocol})")
+            yield from request_table(asking, provider, protocol)
+        elif protocol == "chat" and find_bridge(protocol, provider.called) is not None:
+            yield from lines(f"### To {provider.name} ({protocol}, translated)", _TRANSLATED)
             yield from request_table(asking, provider, protocol)
         elif protocol == "completions" and "chat" in provider.called:
             yield from lines(f"### To {provider.name} ({protocol}, emulated with chat)", _EMULATED)

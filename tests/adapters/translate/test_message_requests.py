@@ -407,6 +407,17 @@ def test_parameters_without_a_place_follow_the_policy() -> None:
     assert losses(to_chat(context_management={"edits": [{"type": "clear_thinking_20251015", "keep": "all"}]})[1]) == []
 
 
+def test_thinking_blocks_that_clients_of_litellm_send_back_are_blocks() -> None:
+    blocks = [{"type": "thinking", "thinking": "hm", "signature": "sig"}, {"type": "redacted_thinking", "data": "x"}]
+    said = {"role": "assistant", "content": "ok", "reasoning_content": "hm", "thinking_blocks": blocks}
+    made, ctx = to_messages([ASK, said, ASK])
+    assert made["messages"][1]["content"] == [*blocks, {"type": "text", "text": "ok"}]
+    assert losses(ctx) == []
+    made, ctx = to_messages([ASK, {**said, "reasoning_signature": "sig"}, ASK])
+    assert made["messages"][1]["content"] == [blocks[0], {"type": "text", "text": "ok"}]
+    assert losses(ctx) == []
+
+
 def test_a_refusal_of_an_earlier_answer_is_a_text() -> None:
     made, ctx = to_messages([ASK, {"role": "assistant", "content": None, "refusal": "no"}, ASK])
     assert made["messages"][1]["content"] == "no"
