@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -10,6 +11,8 @@ from .interface import StoredResponse, StoreError, StoreLimits
 from .records import Packed, collect_responses, encode, item_ids, pack, unpack, walk_chain
 
 __all__ = ["MemoryStore"]
+
+_LARGE = 64 * 1024  # bytes that are compressed in a thread: zlib lets others run meanwhile
 
 
 class _Entry(NamedTuple):
@@ -30,8 +33,9 @@ class MemoryStore:
         self._closed = False
 
     async def put(self, owner: str, record: StoredResponse) -> None:
+        raw = encode(record, self._limits.max_response)
+        packed = pack(raw) if len(raw) <= _LARGE else await asyncio.to_thread(pack, raw)
         self._check_open()
-        packed = pack(encode(record, self._limits.max_response))
         self._drop((owner, record.id))
         self._entries[owner, record.id] = _Entry(self._clock(), packed, item_ids(record))
         self._by_item.update(((owner, item), record.id) for item in self._entries[owner, record.id].items)
