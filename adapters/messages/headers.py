@@ -9,6 +9,8 @@ Source: Anthropic Messages API reference, versions and beta headers; anthropic 2
 
 from __future__ import annotations
 
+import re
+
 from dragoman.adapters.call import Call, Context, JsonObject
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.suggestions import did_you_mean
@@ -19,6 +21,8 @@ from .versions import VERSIONS, list_foreign
 __all__ = ["BETAS", "VERSION", "choose_version", "drop_betas", "read_betas", "read_version", "write_headers"]
 
 VERSION, BETAS = "anthropic-version", "anthropic-beta"
+
+_BETA = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 
 def read_version(call: Call, default: str | None = None) -> str:
@@ -36,8 +40,12 @@ def read_version(call: Call, default: str | None = None) -> str:
 
 
 def read_betas(call: Call) -> list[str]:
-    """Return the betas that the client names."""
-    return [beta.strip() for beta in call.headers.get(BETAS, "").split(",")]
+    """Return the betas that the client names. Raises Fault for what is no name."""
+    betas = [beta for part in call.headers.get(BETAS, "").split(",") if (beta := part.strip())]
+    for beta in betas:
+        if not _BETA.fullmatch(beta):
+            raise Fault("invalid_request", f"{BETAS}: not the name of a beta", (BETAS,), beta, code="invalid_value")
+    return betas
 
 
 def choose_version(body: JsonObject, ctx: Context, validator: Validator) -> str:
@@ -52,8 +60,8 @@ def write_headers(body: JsonObject, ctx: Context, validator: Validator, *, takes
     headers = {VERSION: choose_version(body, ctx, validator)}
     if not takes_betas:
         drop_betas(ctx)
-    elif betas := ctx.call.headers.get(BETAS):
-        headers[BETAS] = betas
+    elif betas := read_betas(ctx.call):
+        headers[BETAS] = ",".join(betas)
     return headers
 
 

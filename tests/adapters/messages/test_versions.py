@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from dragoman.adapters.call import Call
 from dragoman.adapters.faults import Fault
+from dragoman.adapters.messages.headers import read_betas
 from dragoman.adapters.messages.versions import VERSIONS, check_version, list_foreign
 from dragoman.adapters.validation import load_validator
 from dragoman.contract.json_types import JsonObject
@@ -66,3 +68,17 @@ def test_the_other_roles_may_have_them_and_what_is_empty_is_absent() -> None:
         {"role": "assistant", "content": "x"},
     ]
     check_version({"model": "m", "messages": messages}, "2026-10-21", VALIDATOR)
+
+
+@pytest.mark.parametrize("betas", ["\udcff", "a,\u00e4", "a\x00", "-a"])
+def test_what_is_no_name_of_a_beta_never_reaches_a_provider(betas: str) -> None:
+    with pytest.raises(Fault, match="not the name of a beta"):
+        read_betas(Call("POST", "/v1/messages", {}, headers={"anthropic-beta": betas}))
+
+
+def test_betas_are_a_list_with_commas() -> None:
+    assert read_betas(Call("POST", "/v1/messages", {}, headers={"anthropic-beta": " a-1 ,, b_2.x "})) == [
+        "a-1",
+        "b_2.x",
+    ]
+    assert read_betas(Call("POST", "/v1/messages", {})) == []

@@ -92,3 +92,15 @@ async def test_the_tool_runner_goes_on_without_a_thread(house: House) -> None:
     assert final.content[0].text == "Hello!"
     assert "thread" not in house.asked.body
     assert house.asked.body["tools"][0]["name"] == "weather"
+
+
+@pytest.mark.parametrize("betas", ["a b", "x" * 101, "a;b", '"a"'])
+async def test_what_is_no_name_of_a_beta_is_refused(house: House, betas: str) -> None:
+    with pytest.raises(anthropic.BadRequestError, match="anthropic-beta: not the name of a beta"):
+        await house.client.messages.create(**ASK, extra_headers={"anthropic-beta": betas})
+    assert house.server.asked == []
+
+
+async def test_betas_are_written_in_one_form(house: House) -> None:
+    await house.client.messages.create(**ASK, extra_headers={"anthropic-beta": "a-1 ,, b-2"})
+    assert house.asked.headers["anthropic-beta"] == "a-1,b-2"
