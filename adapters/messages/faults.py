@@ -74,10 +74,11 @@ def _find_row(fault: Fault) -> tuple[int, str]:
 
 
 def _describe(fault: Fault) -> str:
-    """The message as Anthropic writes it: the parameter's path first, `messages.0.content: ...`."""
+    """The message with the parameter's path, as Anthropic writes it: `messages.0.content: ...`."""
     message, path = describe(fault), ".".join(map(str, fault.path))
-    if fault.param and fault.param not in message and path not in message:
-        message = f"{path}: {message}"
+    if fault.param:
+        message = message.replace(fault.param, path)
+        message = message if path in message else f"{path}: {message}"
     if fault.code == CONTEXT_LENGTH and _TOO_LONG not in message:
         message = f"{_TOO_LONG}: {message}"
     return message + describe_others(fault)
