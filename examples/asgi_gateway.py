@@ -35,11 +35,11 @@ async def app(
     headers = {name.decode(): value.decode("latin-1") for name, value in scope["headers"]}
     call = dragoman.Call(scope["method"], scope["path"], {}, dict(parse_qsl(scope["query_string"].decode())), headers)
     route = ROUTES.match(call.path) if call.method == "POST" else None
-    pipeline = dragoman.Pipeline(route or ROUTES.closest_route(call.path), call)
+    pipeline = dragoman.Pipeline(route or ROUTES.closest_route(call.path, headers), call)
     has_begun = False
     try:
         if route is None:
-            raise ROUTES.unknown_path(call.path)
+            raise ROUTES.unknown_path(call.path, headers)
         pipeline.receive(await read_body(receive))
         pipeline.start_conversation()  # without a store, `previous_response_id` is a fault
         attempt = pipeline.prepare(PLAN)
@@ -61,10 +61,13 @@ async def app(
 
 async def pump(attempt: dragoman.Attempt) -> AsyncIterator[bytes]:
     """Make the attempt's calls, feed it the replies, and yield the bytes for the client."""
+    if not attempt.calls:
+        yield attempt.answer_without_calls().data
     for number, request, *_ in attempt.calls:
         cut: dragoman.Fault | None = None
+        sent = dict(request.headers)
         try:
-            async with PROVIDER.stream("POST", URL + request.path, json=request.body) as response:
+            async with PROVIDER.stream("POST", URL + request.path, json=request.body, headers=sent) as response:
                 attempt.start_reply(number, response.status_code, response.headers)
                 async for received in response.aiter_raw():
                     output = attempt.feed(number, received)
