@@ -56,7 +56,7 @@ def choose_version(body: JsonObject, ctx: Context, validator: Validator) -> str:
 
 
 def write_headers(body: JsonObject, ctx: Context, validator: Validator, *, takes_betas: bool) -> dict[str, str]:
-    """Return the headers of a call. A provider that takes no betas gets none, which is recorded."""
+    """Return the headers of a call. A provider that takes no betas gets none, which is recorded. Raises Fault."""
     headers = {VERSION: choose_version(body, ctx, validator)}
     if not takes_betas:
         drop_betas(ctx)

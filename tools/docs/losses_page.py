@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from dragoman.adapters.call import Policy
 from dragoman.adapters.dialect import Dialect
 from dragoman.adapters.pipeline import find_bridge
+from dragoman.schemas import find_base
 
 from .markdown import HEAD, code, lines, table
 from .reply_losses import reply_table, stream_table
@@ -56,6 +57,7 @@ def losses_page(dialects: Mapping[str, Dialect]) -> str:
         *lines("## Requests", "A field that is not listed is carried from every client's dialect that has it."),
         *table(["Word", "Meaning"], _LEGEND.items()),
         *_requests(served, dialects, "chat"),
+        *_requests([client for client in served if _has_own_schema(client, "messages")], dialects, "messages"),
         *_requests(served, dialects, "completions"),
         *_requests(served, dialects, "embeddings"),
         *lines(
@@ -102,6 +104,12 @@ def _introduction(served: list[Client]) -> Iterator[str]:
     yield ""
 
 
+def _has_own_schema(client: Client, protocol: str) -> bool:
+    """Whether the client's dialect has requests that are not another vendor's."""
+    name = f"{client.dialect.name}/{protocol}.request"
+    return protocol in client.dialect.served and find_base(name) is None
+
+
 def _policy(policy: Policy) -> str:
     names = ("unsupported", "out_of_range", "extra_parameters")
     return ", ".join(code(f"{name}: {getattr(policy, name)}") for name in names)
@@ -113,7 +121,7 @@ def _requests(served: list[Client], dialects: Mapping[str, Dialect], protocol: s
         if protocol in provider.called:
             yield from lines(f"### To {provider.name} ({protocol})")
             yield from request_table(asking, provider, protocol)
-        elif protocol == "chat" and find_bridge(protocol, provider.called) is not None:
+        elif protocol in ("chat", "messages") and find_bridge(protocol, provider.called) is not None:
             yield from lines(f"### To {provider.name} ({protocol}, translated)", _TRANSLATED)
             yield from request_table(asking, provider, protocol)
         elif protocol == "completions" and "chat" in provider.called:

@@ -13,6 +13,7 @@ from dragoman.schemas import Schema, load
 
 from .examples import Json, build_body, example_values
 from .markdown import code
+from .message_questions import SPECIAL_BODIES
 from .shape import Field, Place, Step, names, read_shape
 from .words import literal
 
@@ -53,10 +54,15 @@ _BEFORE: Mapping[str, list[JsonObject]] = {
     "function": [_HELLO],
 }
 _ALWAYS = (("model",), ("messages",), ("prompt",), ("input",))
+_NEVER = frozenset({"thread"})
+"""Parameters that dragoman refuses from every client."""
+_BY_HAND = frozenset({(name, "messages") for name in ("messages", "system", "tool_choice")})
+"""Parameters and their protocol, whose values need others around them: `SPECIAL` asks about them."""
 _LEAST: Mapping[str, JsonObject] = {
     "chat": {"messages": [_HELLO]},
     "completions": {"prompt": "hello"},
     "embeddings": {"input": ["hello"]},
+    "messages": {"max_tokens": 4096, "messages": [_HELLO]},
 }
 _INSTEAD_OF_TEXT = frozenset({"refusal", "audio", "function_call"})
 """With one of these keys an assistant's message has null content."""
@@ -76,7 +82,9 @@ def _fields(dialect: str, profile: str, protocol: str) -> Iterator[tuple[Schema,
     """Yield the dialect's fields and, for clients of the hub's own dialect, the hub's extensions."""
     own = read_shape(load(f"{dialect}/{protocol}.request", profile))
     for one in own.fields.values():
-        if names(one.place) not in _ALWAYS and "const" not in one.rule and one.rule.keys() & {"type", "$ref"}:
+        path = names(one.place)
+        is_asked = path not in _ALWAYS and path[0] not in _NEVER and (path[0], protocol) not in _BY_HAND
+        if is_asked and "const" not in one.rule and one.rule.keys() & {"type", "$ref"}:
             yield own.root, one
     if dialects[dialect].is_hub_form:
         hub = read_shape(load(f"hub/{protocol}.request"))
@@ -199,8 +207,13 @@ _COMPLETIONS: Mapping[str, Question] = {
     "null as prompt": _complete_prompt(None),
     "an unknown key": _complete_prompt("hello", "x_unknown", **_UNKNOWN),
 }
+_MESSAGES: Mapping[str, Question] = {
+    what: Question({"model": "m", **_LEAST["messages"], **body}, path, protocol="messages")
+    for what, (body, path) in SPECIAL_BODIES.items()
+}
 SPECIAL: Mapping[str, Mapping[str, Question]] = {
     "chat": _CHAT,
+    "messages": _MESSAGES,
     "completions": _COMPLETIONS,
     "embeddings": _EMBEDDINGS,
 }
