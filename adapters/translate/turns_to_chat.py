@@ -167,6 +167,8 @@ class _Conversation:
         if len(message) == 2 and message["content"] is None:
             self._ctx.receipt.record_drop(path, "the message says nothing", "form")
             return
+        if message["content"] is None and "tool_calls" not in message:
+            message["content"] = ""  # only reasoning: chat requires a content
         self.places += [((*path, "content"), (*where, "content")), (path, where)]
         self.messages.append(message)
 
@@ -190,8 +192,8 @@ class _Conversation:
             record_unused_keys(block, ("type", "thinking", "signature", "data"), path, self._ctx, "chat")
             if block["type"] == "redacted_thinking":
                 made.append(make_sealed_block(block["data"]))
-            elif block["thinking"] or block["signature"]:
-                made.append(make_text_block(block["thinking"], block["signature"]))
+            elif block["thinking"] or block.get("signature"):
+                made.append(make_text_block(block["thinking"], block.get("signature")))
         set_reasoning(message, made)
         has_details = "reasoning_details" in message
         if len(placed) > 1 and not has_details:

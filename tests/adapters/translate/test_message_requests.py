@@ -102,6 +102,24 @@ def test_thinking_keeps_its_blocks_and_signatures() -> None:
     assert to_messages(made["messages"], max_tokens=9)[0]["messages"][1]["content"] == blocks
 
 
+def test_a_turn_that_was_cut_while_the_model_thought_has_a_content_in_chat() -> None:
+    thought = {"type": "thinking", "thinking": "hm", "signature": "sig"}
+    made, ctx = to_chat([ASK, {"role": "assistant", "content": [thought]}, ASK])
+    assert made["messages"][1] == {
+        "role": "assistant",
+        "content": "",
+        "reasoning_content": "hm",
+        "reasoning_signature": "sig",
+    }
+    assert losses(ctx) == []
+
+
+def test_thinking_without_a_signature_is_ordinary_reasoning() -> None:
+    turn = {"role": "assistant", "content": [{"type": "thinking", "thinking": "hm"}, {"type": "text", "text": "ok"}]}
+    made, _ = to_chat([ASK, turn, ASK])
+    assert made["messages"][1] == {"role": "assistant", "content": "ok", "reasoning_content": "hm"}
+
+
 def test_a_prefilled_answer_is_a_loss_in_both_directions() -> None:
     last = {"role": "assistant", "content": "The answer is"}
     assert losses(to_chat([ASK, last])[1]) == ["messages[1]"]
