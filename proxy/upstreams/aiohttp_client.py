@@ -49,7 +49,7 @@ __all__ = [
 ]
 
 _JOINED = 64 * 1024  # bytes; a body up to this size is copied behind its head, for one write
-_READ = 32 * 1024  # bytes
+_READ = 16 * 1024  # bytes
 _SWITCHING = 101
 _MOST_INTERIM = 16
 
@@ -247,7 +247,7 @@ async def _send_and_read_head(
     protocol, transport = connection.protocol, connection.transport
     if protocol is None or transport is None or transport.is_closing():
         raise aiohttp.ServerDisconnectedError
-    protocol.set_response_params(read_until_eof=True, auto_decompress=False, read_bufsize=8 * 1024)
+    protocol.set_response_params(read_until_eof=True, auto_decompress=False, read_bufsize=4 * 1024)
     if len(body) <= _JOINED:
         transport.write(head + body)
     else:

@@ -44,7 +44,7 @@ _FIXED_HEADERS = {
     "User-Agent": f"dragoman/{__version__}",
 }
 _LARGE = 1024 * 1024  # bytes of a body
-_MOST_READ = 32 * 1024  # bytes: what they become is held until the client has taken it
+_MOST_READ = 16 * 1024  # bytes: what they become is held until the client has taken it
 _LINGER = 0.1  # seconds to wait for the end of a body whose stream has ended
 
 
