@@ -22,9 +22,9 @@ async def build() -> AsyncIterator[BuildHouse]:
     """Starts houses; the arguments are configuration."""
     async with AsyncExitStack() as stack:
 
-        async def make(providers: tuple[str, ...] = DIALECTS, **more: object) -> House:
+        async def make(fake_names: tuple[str, ...] = DIALECTS, **more: object) -> House:
             fakes = {
-                name: await stack.enter_async_context(FakeProvider(name, api_key="sk-upstream")) for name in providers
+                name: await stack.enter_async_context(FakeProvider(name, api_key="sk-upstream")) for name in fake_names
             }
             log = io.BytesIO()
             running = await start(configure(fakes, **more), log_stream=log)
