@@ -90,7 +90,8 @@ class RouteTable:
                 self._add_route(routes[protocol], routes)
             for information in dialect.information.values():
                 self._add_group(next(iter(routes.values())), information.paths)
-            self._by_header |= dict.fromkeys(dialect.headers, next(iter(routes.values())))
+            if routes:
+                self._by_header |= dict.fromkeys(dialect.headers, next(iter(routes.values())))
 
     def match(self, path: str) -> Route | None:
         """Return the route of a path that serves requests; None if there is none."""
