@@ -90,9 +90,10 @@ class HttpClient:
         """Send a request, and return the response as soon as its head is complete. Raises the exceptions of
         `errors.CLIENT_ERRORS`, and CancelledError."""
         connection = self._idle.take()
-        is_new = connection is None
+        is_new = False
         if connection is None:
             connection = await self._connect()
+            is_new = isinstance(connection.protocol, _Protocol)  # others lead to processes of the proxy
         try:
             message, content = await _send_and_read_head(connection, head, body)
             return HttpResponse(connection, message, content, self._idle)
