@@ -12,18 +12,12 @@ from dragoman.adapters.call import Context
 from dragoman.adapters.common.finish_words import Failure, find_ending, has_finished
 from dragoman.adapters.common.stream_changes import ChangeRecorder
 from dragoman.adapters.faults import Fault
+from dragoman.schemas import load
 
 __all__ = ["FINISH_REASONS", "STOP_REASONS", "find_failure", "is_known", "match_calls", "read_stop_reason"]
 
 FINISH_REASONS: Mapping[str, str] = {
-    "end_turn": "stop",
-    "stop_sequence": "stop",
-    "pause_turn": "stop",
-    "max_tokens": "length",
-    "model_context_window_exceeded": "length",
-    "compaction": "length",
-    "tool_use": "tool_calls",
-    "refusal": "content_filter",
+    reason: str(find_ending(reason)) for reason in load("hub/messages.reply")["properties"]["stop_reason"]["enum"]
 }
 """A stop reason of the hub -> the finish reason of chat."""
 

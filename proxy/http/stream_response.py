@@ -25,7 +25,7 @@ from .deadline import Deadline
 __all__ = ["ClientDisconnected", "EventStreamResponse", "Pings", "send_large"]
 
 _SLICE = 32 * 1024  # bytes that are written without waiting for the client
-_LARGEST = 40 * 1024  # bytes of what is not sliced: what 32 kB of the upstream become is mostly a little longer
+_LARGEST = 40 * 1024  # bytes of what is not sliced: what one read of the upstream becomes is mostly shorter
 
 
 class ClientDisconnected(Exception):

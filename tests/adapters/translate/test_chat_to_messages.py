@@ -116,7 +116,7 @@ def test_input_tokens_that_the_first_chunk_reports_are_in_the_first_event() -> N
         ({"finish_reason": "function_call"}, "tool_use"),
         ({"finish_reason": "content_filter"}, "refusal"),
         ({"finish_reason": "length", "native_finish_reason": "model_context_window_exceeded"}, None),
-        ({"finish_reason": "stop", "native_finish_reason": "pause_turn"}, None),
+        ({"finish_reason": "length", "native_finish_reason": "pause_turn"}, None),
         ({"finish_reason": "stop", "native_finish_reason": "eos_token"}, "end_turn"),
         ({"finish_reason": "tool_calls", "native_finish_reason": "end_turn"}, "tool_use"),
     ],

@@ -79,7 +79,7 @@ def test_blocks_become_a_message() -> None:
         ("max_tokens", "length"),
         ("model_context_window_exceeded", "length"),
         ("stop_sequence", "stop"),
-        ("pause_turn", "stop"),
+        ("pause_turn", "length"),
         ("refusal", "content_filter"),
     ],
 )

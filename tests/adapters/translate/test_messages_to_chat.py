@@ -224,7 +224,7 @@ def test_each_stop_reason(reason: str, word: str) -> None:
 
 
 def test_a_turn_that_the_provider_paused_is_a_recorded_loss() -> None:
-    assert answer(reason="pause_turn")["finish_reason"] == "stop"
+    assert answer(reason="pause_turn")["finish_reason"] == "length"
     assert losses(*ending(reason="pause_turn")) == ["the provider paused its turn: chat cannot ask it to continue"]
 
 
