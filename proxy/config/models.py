@@ -115,6 +115,8 @@ class Server(ConfigModel):
     allowed_origins: list[Origin] = []
     """Origins whose pages may use the proxy in a browser, as `https://app.example.com`; `*` means all, and needs
     `keys`."""
+    target_header: bool = False
+    """Whether answers name the target that they come from, in the header `x-dragoman-target: provider/model`."""
     limits: ServerLimits = ServerLimits()
     """How much the server takes on at one time."""
     admin_port: Annotated[int, Field(ge=0, le=65535), NO_BOOL] | None = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Protocol
+from urllib.parse import quote
 
 from aiohttp.web_response import StreamResponse
 
@@ -15,6 +16,9 @@ from dragoman.proxy.http.stream_response import EventStreamResponse, Pings, send
 from .context import RequestContext
 
 __all__ = ["DownstreamResponse", "StreamedResponse", "WholeResponse", "create_downstream_response"]
+
+_TARGET = "x-dragoman-target"
+_PRINTED = "/:.@+-_"  # characters of a target that stay as they are; clients may choose the others
 
 
 class DownstreamResponse(Protocol):
@@ -69,8 +73,7 @@ class WholeResponse(DownstreamResponse):
     async def write(self, data: bytes) -> None:
         ctx, attempt = self._ctx, self._attempt
         assert attempt is not None
-        headers = {**ctx.sent_secrets.mask_headers(attempt.headers, attempt.receipt), **ctx.headers}
-        self._response = create_reply_response(attempt.answer.status, data, headers)
+        self._response = create_reply_response(attempt.answer.status, data, _create_headers(ctx, attempt))
         ctx.record.bytes = len(data)
 
     async def end(self) -> None:
@@ -135,4 +138,12 @@ class StreamedResponse(DownstreamResponse):
         ctx, attempt = self._ctx, self._attempt
         if attempt is None:
             return {**ctx.headers, **STREAM_HEADERS}
-        return {**ctx.sent_secrets.mask_headers(attempt.headers, attempt.receipt), **ctx.headers}
+        return _create_headers(ctx, attempt)
+
+
+def _create_headers(ctx: RequestContext, attempt: Attempt) -> dict[str, str]:
+    """The headers of a response with the bytes of an attempt."""
+    headers = {**ctx.sent_secrets.mask_headers(attempt.headers, attempt.receipt), **ctx.headers}
+    if ctx.server.target_header and (target := ctx.record.target) is not None:
+        headers[_TARGET] = quote(target, _PRINTED)
+    return headers

@@ -32,7 +32,7 @@ from dragoman.proxy.routing.state import RouterState
 from dragoman.proxy.telemetry.journal import Journal
 from dragoman.proxy.telemetry.log import Log
 from dragoman.proxy.telemetry.mask import Mask
-from dragoman.proxy.telemetry.record import ExchangeRecord
+from dragoman.proxy.telemetry.record import MAX_PATH, ExchangeRecord
 
 from .attempts import try_targets
 from .context import RequestContext
@@ -68,6 +68,7 @@ class Exchange:
         query = dict(request.query) if "?" in request.raw_path else {}
         call = Call(request.method, route.strip_prefix(path), {}, query, request.headers)
         record = ExchangeRecord(request_id, route.dialect.name, route.protocol)
+        record.path, record.client = path[:MAX_PATH], request.remote
         report_defect = partial(_report_defect, log, request_id)  # a bound method would be a cycle of references
         pipeline = Pipeline(
             route, call, has_store=store is not None, report_defect=report_defect, request_id=request_id

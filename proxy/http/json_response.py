@@ -13,7 +13,7 @@ from dragoman.adapters.call import Reply
 
 from .aiohttp_server import SingleWriteResponse
 
-__all__ = ["SERVER", "create_fault_response", "create_reply_response", "create_response", "serialize"]
+__all__ = ["SERVER", "add_server", "create_fault_response", "create_reply_response", "create_response", "serialize"]
 
 SERVER = "dragoman"
 _JSON = "application/json"
@@ -26,7 +26,7 @@ def serialize(body: Mapping[str, object]) -> bytes:
 
 def create_response(status: int, body: bytes, headers: Mapping[str, str]) -> Response:
     """`body` is JSON text, or empty."""
-    all_headers = _add_server(headers)
+    all_headers = add_server(headers)
     if body:
         all_headers.setdefault("Content-Type", _JSON)
     return Response(status=status, body=body, headers=all_headers)
@@ -34,12 +34,13 @@ def create_response(status: int, body: bytes, headers: Mapping[str, str]) -> Res
 
 def create_reply_response(status: int, body: bytes, headers: Mapping[str, str]) -> SingleWriteResponse:
     """The response to a POST. `body` is JSON text."""
-    all_headers = _add_server(headers)
+    all_headers = add_server(headers)
     all_headers.setdefault("Content-Type", _JSON)
     return SingleWriteResponse(status, body, all_headers)
 
 
-def _add_server(headers: Mapping[str, str]) -> CIMultiDict[str]:
+def add_server(headers: Mapping[str, str]) -> CIMultiDict[str]:
+    """The headers, with the one that every response of dragoman has."""
     all_headers = CIMultiDict(headers)
     all_headers["Server"] = SERVER
     return all_headers

@@ -21,6 +21,7 @@ from dragoman.adapters.faults import Fault
 
 from .aiohttp_server import SingleWriteResponse
 from .deadline import Deadline
+from .json_response import add_server
 
 __all__ = ["ClientDisconnected", "EventStreamResponse", "Pings", "send_large"]
 
@@ -186,7 +187,7 @@ class EventStreamResponse:
             self._pinging.cancel()
 
     async def _commit(self) -> None:
-        response = self.response = StreamResponse(headers=self._get_headers())
+        response = self.response = StreamResponse(headers=add_server(self._get_headers()))
         await response.prepare(self._request)
 
     def _get_response(self) -> StreamResponse:

@@ -23,11 +23,11 @@ from dragoman.proxy.http.json_response import create_fault_response, create_resp
 from dragoman.proxy.http.request_body import choose_request_id, get_host, get_path
 from dragoman.proxy.routing.keys import ANYONE
 from dragoman.proxy.routing.state import RouterState
-from dragoman.proxy.telemetry.journal import Journal
+from dragoman.proxy.telemetry.journal import Journal, find_level
 from dragoman.proxy.telemetry.log import Log
 from dragoman.proxy.telemetry.mask import Mask
 from dragoman.proxy.telemetry.metrics import ExchangeMetrics
-from dragoman.proxy.telemetry.record import ExchangeRecord
+from dragoman.proxy.telemetry.record import MAX_PATH, ExchangeRecord
 
 from .model_listing import ModelQuery, ModelRoutes, list_models
 from .overload import OverloadGuard, Pressure
@@ -103,8 +103,9 @@ class Gateway:
         route = self._routes.closest_route(get_path(request), request.headers)
         reply = render_fault(route, fault, Call(request.method, "", {}), headers["x-request-id"])
         response = create_fault_response(reply, request, _name_request(headers, route.dialect), self._mask)
-        seen = {"request_id": headers["x-request-id"], "method": request.method}
-        self.log.info("refused", **seen, status=reply.status, fault=fault.code)
+        seen = {"request_id": headers["x-request-id"], "method": request.method, "path": get_path(request)[:MAX_PATH]}
+        line = {**seen, "client": request.remote, "status": reply.status, "fault": fault.code or fault.kind}
+        self.log.write_event(find_level(fault), "refused", {**line, "message": fault.message})
         return response
 
     def reject(self, request: BaseRequest, fault: Fault) -> Response:
@@ -158,6 +159,7 @@ class Gateway:
         if request.method not in methods:
             return self._answer_other_method(request, headers, ", ".join(methods))
         record = ExchangeRecord(headers["x-request-id"], route.dialect.name, route.protocol)
+        record.path, record.client = get_path(request)[:MAX_PATH], request.remote
         handler = StoredResponseHandler(request, headers, record, route, response_id, part)
         self.running.add(handler)
         try:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from .log import Log
+from dragoman.adapters.faults import Fault
+
+from .log import Level, Log
 from .metrics import ExchangeMetrics
 from .record import ExchangeRecord
 
-__all__ = ["Journal"]
+__all__ = ["Journal", "find_level"]
+
+_LEVELS: dict[str, Level] = {"client": "info", "provider": "warning", "proxy": "error"}
 
 
 class Journal:
@@ -22,5 +26,14 @@ class Journal:
         """Write an exchange that has ended. Its record is not used afterwards."""
         if self.metrics is not None:
             self.metrics.count(record)
-        self._log.write_exchange(record.to_log_line())
+        self._log.write_event(find_level(record.fault, record.upstream_status), "exchange", record.to_log_line())
         record.release_fault()
+
+
+def find_level(fault: Fault | None, answered: int | None = None) -> Level:
+    """How much whoever runs the proxy has to care: what clients do wrong is information, a failure of a provider a
+    warning, one of the proxy an error. A limit that the configuration sets is no failure. `answered` is the status of
+    the provider's last reply."""
+    if fault is None or (fault.kind == "rate_limit" and answered is None):
+        return "info"
+    return _LEVELS[fault.owner]

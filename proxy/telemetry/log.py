@@ -6,12 +6,14 @@ import sys
 import time
 from io import BytesIO
 from traceback import format_exception
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol, TypeAlias
 
 from .mask import Mask
 from .rendering import RENDERERS, Renderer
 
-__all__ = ["Log", "LogOutput", "create_log", "render_drops"]
+__all__ = ["Level", "Log", "LogOutput", "create_log", "render_drops"]
+
+Level: TypeAlias = Literal["debug", "info", "warning", "error"]
 
 _LEVELS = ("debug", "info", "warning", "error", "critical")
 """There are no critical events: at this level the log is empty."""
@@ -49,9 +51,9 @@ class Log:
     def error(self, event: str, **fields: Any) -> None:
         self._write(3, event, fields)
 
-    def write_exchange(self, line: dict[str, Any]) -> None:
-        """Do what `info("exchange", **line)` does, without copying the line: it is altered."""
-        self._write(1, "exchange", line)
+    def write_event(self, level: Level, event: str, line: dict[str, Any]) -> None:
+        """Write an event of this level, without copying the line: it is altered."""
+        self._write(_LEVELS.index(level), event, line)
 
     def _write(self, level: int, event: str, line: dict[str, Any]) -> None:
         if level < self._min_level:

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Mapping
 from typing import TypeAlias
 
 from .record import ExchangeRecord
+from .token_counts import read_token_counts
 
 __all__ = ["Counter", "ExchangeMetrics", "Histogram", "Labels"]
 
@@ -21,10 +21,6 @@ _MOST_SERIES = 1_000
 _OTHER = "other"
 _SECONDS = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 40, 80, 160, 320, 640)
 _SHORT = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5)
-_USAGE: Mapping[str, tuple[str, str]] = {
-    "input": ("prompt_tokens", "input_tokens"),
-    "output": ("completion_tokens", "output_tokens"),
-}
 
 
 class Counter:
@@ -69,6 +65,7 @@ class ExchangeMetrics:
         self._changes = Counter("changes", "Changes to requests and replies", ("action", "weight", "reason"))
         self._retries = Counter("retries", "Calls to providers beyond the first of a request", ("model",))
         self._tokens = Counter("tokens", "Tokens that providers count", ("model", "target", "direction"))
+        self._cached = Counter("cached_tokens", "Tokens of the input that came from a cache", ("model", "target"))
         self._events = Counter("events", "Events of streams", ("protocol", "target"))
         self._durations = Histogram(
             "request_seconds", "From the request to the end of its answer", ("protocol", "target")
@@ -77,7 +74,15 @@ class ExchangeMetrics:
         self._between = Histogram(
             "token_interval_seconds", "Between two events of a stream, on average", ("protocol", "target"), _SHORT
         )
-        self.counters = (self._requests, self._faults, self._changes, self._retries, self._tokens, self._events)
+        self.counters = (
+            self._requests,
+            self._faults,
+            self._changes,
+            self._retries,
+            self._tokens,
+            self._cached,
+            self._events,
+        )
         self.histograms = (self._durations, self._first, self._between)
 
     def count(self, record: ExchangeRecord) -> None:
@@ -95,11 +100,12 @@ class ExchangeMetrics:
         self._measure(record, (record.protocol, target))
 
     def _count_tokens(self, record: ExchangeRecord, model: str, target: str) -> None:
-        usage = record.usage or {}
-        for direction, names in _USAGE.items():
-            found = next((usage[name] for name in names if isinstance(usage.get(name), int)), 0)
-            if found:
-                self._tokens.add((model, target, direction), found)
+        counts = read_token_counts(record.usage)
+        for direction, count in (("input", counts.input), ("output", counts.output)):
+            if count:
+                self._tokens.add((model, target, direction), count)
+        if counts.cached:
+            self._cached.add((model, target), counts.cached)
 
     def _measure(self, record: ExchangeRecord, labels: Labels) -> None:
         if not record.target:

@@ -9,28 +9,27 @@ from typing import Any, Literal
 from dragoman.adapters.changes import Receipt
 from dragoman.adapters.faults import Fault
 
-__all__ = ["ExchangeRecord", "Outcome"]
+from .token_counts import read_token_counts
+
+__all__ = ["MAX_PATH", "ExchangeRecord", "Outcome"]
 
 Outcome = Literal["ok", "fault", "client_left"]
 
-_OPTIONAL = ("key", "model", "target", "hedge", "status", "upstream_status", "first_token_ms")
-_USAGE = frozenset(
-    {
-        "prompt_tokens",
-        "completion_tokens",
-        "input_tokens",
-        "output_tokens",
-        "total_tokens",
-        "cache_creation_input_tokens",
-        "cache_read_input_tokens",
-    }
-)
+_OPTIONAL = ("path", "client", "key", "model", "target", "hedge", "status", "upstream_status", "first_token_ms")
+_TOKENS = {"input": "tokens_in", "output": "tokens_out", "cached": "tokens_cached"}
 _MAX_CAUSE = 300  # characters
+MAX_PATH = 200
+"""Characters of a path in the log."""
 
 
 class ExchangeRecord:
-    """Collects the fields of an exchange's log line while the exchange runs. Unset fields are left out of the line."""
+    """Collects the fields of an exchange's log line while the exchange runs. Unset fields are left out of the line.
 
+    `path` is that of the request, without its query; `client` is the address of the peer, which may be a load balancer.
+    """
+
+    path: str | None = None
+    client: str | None = None
     key: str | None = None
     model: str | None = None
     target: str | None = None
@@ -103,7 +102,8 @@ class ExchangeRecord:
         if self.receipt is not None and self.receipt.violations:
             line["violations"] = self.receipt.violations
         if self.usage:
-            line["usage"] = _select_counts(self.usage)
+            counts = read_token_counts(self.usage)._asdict().items()
+            line |= {_TOKENS[name]: count for name, count in counts if count is not None}
         if (fault := self.fault) is not None:
             line |= {"fault": fault.code or fault.kind, "fault_kind": fault.kind, "message": fault.message}
             if fault.others:
@@ -111,10 +111,3 @@ class ExchangeRecord:
         if self.cause is not None:
             line["cause"] = f"{type(self.cause).__name__}: {self.cause}"[:_MAX_CAUSE]
         return line
-
-
-def _select_counts(usage: dict[str, Any]) -> dict[str, Any]:
-    """The totals of a usage, without details."""
-    if usage.keys() <= _USAGE and None not in usage.values():
-        return usage
-    return {name: count for name, count in usage.items() if name in _USAGE and count is not None}

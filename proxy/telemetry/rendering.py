@@ -13,13 +13,12 @@ from typing import Any, TypeAlias
 
 import orjson
 
+from .short_line import format_short
+
 __all__ = ["RENDERERS", "Renderer", "escape_unprintable"]
 
 Renderer: TypeAlias = Callable[[dict[str, Any]], bytes]
 """Makes a line, without its line feed, of an event's fields; it may alter them."""
-
-_WORD = re.compile(r"[^\s\"'=\\]+")
-"""A text that needs no quotes in a line of the style console."""
 
 _MAX_LEVELS = 32
 _CONTROLS = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
@@ -36,10 +35,8 @@ def render_json(line: dict[str, Any]) -> bytes:
 
 
 def render_console(line: dict[str, Any]) -> bytes:
-    """The time, the level, the event, then `name=value` for each field."""
-    head = [str(line.pop("timestamp")), f"{line.pop('level'):<8}", str(line.pop("event"))]
-    text = " ".join([*head, *(f"{name}={_quote_value(value)}" for name, value in line.items())])
-    return escape_unprintable(text).encode()
+    """The time and what happened; of exchanges what people look for, of other events `name=value` for each field."""
+    return escape_unprintable(format_short(line, _quote_value)).encode()
 
 
 def escape_unprintable(text: str) -> str:
@@ -48,8 +45,7 @@ def escape_unprintable(text: str) -> str:
 
 
 def _quote_value(value: Any) -> str:
-    if isinstance(value, str) and _WORD.fullmatch(value):
-        return value
+    """The value as JSON text."""
     try:
         return json.dumps(value, ensure_ascii=False, default=_describe)
     except (TypeError, ValueError, RecursionError):

@@ -229,4 +229,4 @@ async def test_a_translation_stands_on_mended_replies_whatever_the_policy(replie
         await running.stop()
     assert final.output_text
     line = json.loads(log.getvalue().splitlines()[0])
-    assert line["usage"]["output_tokens"] > 0
+    assert line["tokens_out"] > 0

@@ -133,6 +133,8 @@ async def test_the_log_has_one_line_for_each_exchange(proxy: StartProxy, upstrea
         "event": "exchange",
         "level": "info",
         "request_id": "r1",
+        "path": "/v1/chat/completions",
+        "client": "127.0.0.1",
         "key": "ci",
         "dialect": "openai",
         "protocol": "chat",
@@ -145,5 +147,6 @@ async def test_the_log_has_one_line_for_each_exchange(proxy: StartProxy, upstrea
         "upstream_status": 200,
         "events": 0,
         "bytes": line["bytes"],
-        "usage": {"prompt_tokens": 1, "completion_tokens": 2, "total_tokens": 3},
+        "tokens_in": 1,
+        "tokens_out": 2,
     }

@@ -4,11 +4,23 @@ from __future__ import annotations
 
 import io
 import json
+import time
+from collections.abc import Iterator
 
 import pytest
 
 from dragoman.proxy.telemetry.log import create_log, render_drops
 from dragoman.proxy.telemetry.mask import Mask
+
+
+@pytest.fixture
+def berlin(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Local time is an hour ahead of UTC."""
+    with monkeypatch.context() as patch:
+        patch.setenv("TZ", "UTC-1")
+        time.tzset()
+        yield
+    time.tzset()
 
 
 def test_logs_are_masked_in_every_format() -> None:
@@ -31,7 +43,7 @@ def test_the_line_of_an_exchange_is_like_any_other(style: str, level: str, monke
     monkeypatch.setattr("time.time", lambda: 1_700_000_000.25)
     line = {"request_id": "r", "model": "sk-canary", "usage": {"total_tokens": 3}}
     short, long = io.BytesIO(), io.BytesIO()
-    create_log(Mask(["sk-canary"]), style, level, short).write_exchange(dict(line))
+    create_log(Mask(["sk-canary"]), style, level, short).write_event("info", "exchange", dict(line))
     create_log(Mask(["sk-canary"]), style, level, long).info("exchange", **line)
     assert short.getvalue() == long.getvalue()
     assert (b"***" in short.getvalue()) is (level != "warning")
@@ -43,14 +55,16 @@ def test_nothing_is_critical() -> None:
     assert stream.getvalue() == b""
 
 
-def test_a_line_for_people(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_line_for_people(monkeypatch: pytest.MonkeyPatch, berlin: None) -> None:
     monkeypatch.setattr("time.time", lambda: 1_700_000_000.25)
     stream = io.BytesIO()
     fields = {"model": "größe-7", "message": 'say "a" = b', "status": 200, "usage": {"total_tokens": 3}, "key": None}
-    create_log(Mask(), "console", "info", stream).warning("exchange", **fields)
+    create_log(Mask(), "console", "info", stream).warning("target_pauses", **fields)
+    create_log(Mask(), "console", "info", stream).info("model_list", bytes=7)
     assert stream.getvalue().decode() == (
-        "2023-11-14T22:13:20.250Z warning  exchange model=größe-7 "
+        "23:13:20 warning target_pauses model=größe-7 "
         'message="say \\"a\\" = b" status=200 usage={"total_tokens": 3} key=null\n'
+        "23:13:20 model_list bytes=7\n"
     )
 
 

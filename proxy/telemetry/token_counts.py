@@ -1,0 +1,45 @@
+"""The tokens of an exchange, from a usage in the canonical form of any protocol."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+__all__ = ["TokenCounts", "read_token_counts"]
+
+_DETAILS = ("prompt_tokens_details", "input_tokens_details")
+
+
+class TokenCounts(NamedTuple):
+    """Numbers of tokens; None if the provider does not say. `input` includes those that were read from a cache and
+    written to one; `cached` are those that were read."""
+
+    input: int | None = None
+    output: int | None = None
+    cached: int | None = None
+
+
+def read_token_counts(usage: Mapping[str, Any] | None) -> TokenCounts:
+    """What a usage says. Messages counts the tokens of its cache apart; the other protocols name those that were read
+    among the details of the input."""
+    if not usage:
+        return TokenCounts()
+    prompt, output = usage.get("prompt_tokens"), usage.get("completion_tokens")
+    if prompt is not None:
+        return TokenCounts(_count(prompt), _count(output), _find_cached(usage))
+    given, output = _count(usage.get("input_tokens")), _count(usage.get("output_tokens"))
+    read, written = _count(usage.get("cache_read_input_tokens")), _count(usage.get("cache_creation_input_tokens"))
+    if given is None or (read is None and written is None):
+        return TokenCounts(given, output, _find_cached(usage))
+    return TokenCounts(given + (read or 0) + (written or 0), output, read)
+
+
+def _find_cached(usage: Mapping[str, Any]) -> int | None:
+    for name in _DETAILS:
+        if isinstance(details := usage.get(name), Mapping):
+            return _count(details.get("cached_tokens"))
+    return None
+
+
+def _count(value: Any) -> int | None:
+    return value if type(value) is int and value >= 0 else None

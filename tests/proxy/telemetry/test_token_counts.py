@@ -1,0 +1,28 @@
+"""The tokens of an exchange, in every protocol's form."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from dragoman.proxy.telemetry.token_counts import TokenCounts, read_token_counts
+
+
+@pytest.mark.parametrize(
+    ("usage", "counts"),
+    [
+        (None, (None, None, None)),
+        ({}, (None, None, None)),
+        ({"prompt_tokens": 3, "completion_tokens": 4, "total_tokens": 7}, (3, 4, None)),
+        ({"prompt_tokens": 3, "total_tokens": 3}, (3, None, None)),
+        ({"prompt_tokens": 3, "completion_tokens": 4, "prompt_tokens_details": {"cached_tokens": 2}}, (3, 4, 2)),
+        ({"input_tokens": 3, "output_tokens": 4, "input_tokens_details": {"cached_tokens": 0}}, (3, 4, 0)),
+        ({"input_tokens": 3, "output_tokens": 4, "cache_read_input_tokens": 10}, (13, 4, 10)),
+        ({"input_tokens": 3, "cache_read_input_tokens": 10, "cache_creation_input_tokens": 5}, (18, None, 10)),
+        ({"input_tokens": 3, "output_tokens": 4, "cache_creation_input_tokens": 5}, (8, 4, None)),
+        ({"prompt_tokens": "3", "completion_tokens": True, "prompt_tokens_details": []}, (None, None, None)),
+    ],
+)
+def test_usages_of_every_protocol(usage: dict[str, Any] | None, counts: tuple[int | None, ...]) -> None:
+    assert read_token_counts(usage) == TokenCounts(*counts)
