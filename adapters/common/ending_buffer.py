@@ -16,7 +16,8 @@ a choice comes with its finish reason, the protocol decides whether the two are 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 from dragoman.adapters.call import JsonObject
 from dragoman.adapters.paths import Path
@@ -28,8 +29,10 @@ from .stream_changes import StreamChanges
 __all__ = ["EndingBuffer"]
 
 _PLACE: Path = ("choices",)
-_NONE: frozenset[int] = frozenset()  # shared by all streams
+_NONE: Mapping[int, str] = MappingProxyType({})  # shared by all streams
 _REPEATED = "a choice ends once: repeated finish reasons are removed"
+_FIRST_COUNTS = "the first that says more than 'stop' counts"
+_SENT_COUNTS = "the first has been sent"
 _LATE = "what comes after a finish reason is kept"
 _SPOKEN = frozenset({"index", "delta", "text", "finish_reason", "native_finish_reason"})
 """The keys of a choice that `ChoiceNormalizer.has_content` judges, and those that say nothing after the end."""
@@ -44,7 +47,7 @@ class EndingBuffer:
         self._changes = changes
         self._held: JsonObject | None = None
         self._raw: bytes | None = None  # the bytes of the held chunk, if it is as it arrived
-        self._sent = _NONE
+        self._sent = _NONE  # by the index of a choice, the finish reason with which it has ended
 
     @property
     def is_empty(self) -> bool:
@@ -75,7 +78,7 @@ class EndingBuffer:
         if held is None:
             return []
         self._held = self._raw = None
-        self._sent = self._sent.union(choice["index"] for choice in held["choices"])
+        self._sent = {**self._sent, **{choice["index"]: choice["finish_reason"] for choice in held["choices"]}}
         same = [self._choices.finish_choice(choice) for choice in held["choices"]]
         ending = None if all(same) else self._split(held)
         return [Chunk(held, raw if all(same) else None)] + ([Chunk(ending)] if ending is not None else [])
@@ -126,12 +129,13 @@ class EndingBuffer:
         choice["finish_reason"] = None
         if word is None:
             return
-        if held is None or held["finish_reason"] == word:
+        first = self._sent[choice["index"]] if held is None else held["finish_reason"]
+        if first == word:
             self._changes.record_conversion(_PLACE, _REPEATED)
             return
-        words = f"a choice ends with {held['finish_reason']!r} and with {word!r}"
-        self._changes.record_conversion(_PLACE, f"{words}: the first that says more than 'stop' counts", "loss")
-        if held["finish_reason"] == "stop":
+        counts = _SENT_COUNTS if held is None else _FIRST_COUNTS
+        self._changes.record_conversion(_PLACE, f"a choice ends with {first!r} and with {word!r}: {counts}", "loss")
+        if held is not None and first == "stop":
             held["finish_reason"], self._raw = word, None
             held.pop("native_finish_reason", None)
             if native is not None:

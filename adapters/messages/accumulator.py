@@ -11,8 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
-import orjson
-
 from dragoman.adapters.call import JsonObject
 from dragoman.adapters.common.reply_validation import invalid_reply
 from dragoman.adapters.streams import DeltaRun
@@ -20,6 +18,7 @@ from dragoman.adapters.text_buffer import TextBuffer
 
 from .endings import FINISH_REASONS
 from .events import BLOCK_START, CITATIONS, DELTA, INPUT, MESSAGE_DELTA, MESSAGE_START, SIGNATURE, TEXTS
+from .inputs import parse_input
 
 __all__ = ["Accumulator", "assemble_message"]
 
@@ -118,28 +117,20 @@ class _Block:
         """Whether the pieces of its input are no JSON object."""
         pieces = self.texts.get(TEXTS[INPUT])
         given = "" if pieces is None else pieces.text()
-        return bool(given) and _parse_input(given) is None
+        return bool(given) and parse_input(given) is None
 
     def build(self) -> JsonObject:
         """The block so far. An input that is no JSON object stays as it was when the block began."""
         texts = {key: pieces.text() for key, pieces in self.texts.items()}
         body = {**self.body, **self.others}
         given = texts.pop(TEXTS[INPUT], None)
-        found = _parse_input(given) if given else None
+        found = parse_input(given) if given else None
         if found is not None:
             body["input"] = found
         body.update(texts)
         if self.citations:
             body["citations"] = [*(body.get("citations") or ()), *self.citations]
         return body
-
-
-def _parse_input(text: str) -> JsonObject | None:
-    try:
-        found = orjson.loads(text)
-    except orjson.JSONDecodeError:
-        return None
-    return found if isinstance(found, dict) else None
 
 
 _Handler: TypeAlias = Callable[[Accumulator, JsonObject], None]

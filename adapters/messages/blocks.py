@@ -5,10 +5,6 @@ Blocks whose type is unknown stay as they are: betas add types without notice.
 
 from __future__ import annotations
 
-from typing import Any
-
-import orjson
-
 from dragoman.adapters.call import Context, JsonObject
 from dragoman.adapters.common.reply_validation import invalid_reply
 from dragoman.adapters.common.stream_changes import ChangeRecorder
@@ -16,7 +12,7 @@ from dragoman.adapters.paths import Path
 
 from .events import TOOL_USES
 
-__all__ = ["BlockNormalizer", "has_calls", "parse_input"]
+__all__ = ["BlockNormalizer", "has_calls"]
 
 _KINDS = {"text": "text", "thinking": "thinking", "data": "redacted_thinking", "name": "tool_use"}
 """A key of a block without a type -> its type."""
@@ -70,20 +66,6 @@ class BlockNormalizer:
         self._ids.add(block["id"])
         self._changes.record_conversion((*path, "id"), "each call has an id of its own")
         return False
-
-
-def parse_input(block: JsonObject) -> bool:
-    """Parse an input that is JSON text, in place. Returns whether it was one."""
-    given = block.get("input")
-    if not isinstance(given, str):
-        return False
-    try:
-        found: Any = orjson.loads(given or "{}")
-    except orjson.JSONDecodeError:
-        return False
-    if isinstance(found, dict):
-        block["input"] = found
-    return isinstance(found, dict)
 
 
 def has_calls(blocks: list[JsonObject]) -> bool:

@@ -10,12 +10,14 @@ from dragoman.adapters.common.repair import REPAIRED, repair
 from dragoman.adapters.common.reply_rules import ReplyRules
 from dragoman.adapters.common.reply_validation import find_error, invalid_reply, validate_natively
 from dragoman.adapters.native_errors import read_error_object
+from dragoman.adapters.paths import Path
 from dragoman.adapters.validation import load_validator
 
-from .blocks import BlockNormalizer, has_calls, parse_input
+from .blocks import BlockNormalizer, has_calls
 from .endings import find_failure, is_known, match_calls, read_stop_reason
 from .envelope import make_envelope
 from .events import TOOL_USES, new_message
+from .inputs import read_input
 from .usage import normalize_messages_usage
 
 __all__ = ["read_message"]
@@ -70,6 +72,14 @@ def _normalize_content(content: Any, ctx: Context) -> list[Any]:
         if not isinstance(block, dict):
             raise invalid_reply(f"content[{index}] is no object")
         blocks.normalize(block, index)
-        if block.get("type") in TOOL_USES and parse_input(block):
-            ctx.receipt.record_conversion(("content", index, "input"), "the input of a call is an object, not text")
+        if block.get("type") in TOOL_USES and isinstance(block["input"], str):
+            _parse_input(block, ("content", index, "input"), ctx)
     return content
+
+
+def _parse_input(block: JsonObject, path: Path, ctx: Context) -> None:
+    """Replace an input that is JSON text, in place; another text stays, and breaks the schema."""
+    found = read_input(block["input"], path, ctx.receipt)
+    if found is not None:
+        block["input"] = found
+        ctx.receipt.record_conversion(path, "the input of a call is an object, not text")

@@ -20,6 +20,7 @@ import jsonschema_rs
 import orjson
 
 from dragoman.adapters.call import JsonObject
+from dragoman.adapters.jsontext import read_any
 
 __all__ = [
     "BUILT_IN_CALLS",
@@ -81,8 +82,8 @@ class BuiltInTool(NamedTuple):
     def decode_action(self, arguments: str) -> JsonObject | None:
         """What a call does, from its arguments in chat; None if they do not fit."""
         try:
-            found = orjson.loads(arguments)
-        except orjson.JSONDecodeError:
+            found = read_any(arguments.encode())
+        except ValueError:
             return None
         if not _compile(self.type)(found):
             return None

@@ -14,16 +14,15 @@ import re
 from hashlib import sha256
 from typing import Any
 
-import orjson
-
 from dragoman.adapters.call import Context, JsonObject
 from dragoman.adapters.chat.citations import cite_blocks
 from dragoman.adapters.chat.messages import order_tool_results
 from dragoman.adapters.chat.reasoning import is_sealed, list_blocks, read_blocks, set_reasoning
+from dragoman.adapters.messages.inputs import read_input
 from dragoman.adapters.paths import Path, Places, nest_places
 
 from .chat_to_messages import FREE_TEXT
-from .items import add_call_ids
+from .items import add_call_ids, drop_position
 from .message_citations import list_placed_citations
 from .parts_to_blocks import to_block
 from .replies import NO_TEXT
@@ -246,6 +245,7 @@ class _Conversation:
         marked = {"cache_control": mark} if isinstance(mark, dict) else {}
         record_unused_keys(call, ("id", "type", "index", kind, *marked), path, self._ctx, _PROTOCOL)
         record_unused_keys(said, ("name", "arguments", "input"), (*path, kind), self._ctx, _PROTOCOL)
+        drop_position(call, path, self._ctx)
         if kind == "custom":
             given: JsonObject = {"input": said["input"]}
             self._ctx.receipt.record_conversion((*path, kind), FREE_TEXT)
@@ -255,12 +255,9 @@ class _Conversation:
         return {"type": "tool_use", "id": call_id, "name": said["name"], "input": given, **marked}
 
     def _read_arguments(self, arguments: str, path: Path) -> JsonObject:
-        """The input of a call; text that is no JSON object becomes a member, because a model may have written it."""
-        try:
-            found = orjson.loads(arguments) if arguments.strip() else {}
-        except orjson.JSONDecodeError:
-            found = None
-        if isinstance(found, dict):
+        """The input of a call; other text becomes a member, because a model may have written it."""
+        found = read_input(arguments, path, self._ctx.receipt)
+        if found is not None:
             return found
         self._ctx.receipt.record_conversion(path, "Messages has only JSON objects: the text becomes a member", "loss")
         return {"arguments": arguments}

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import Any, TypeAlias
 
 from dragoman.adapters.call import Context, JsonObject
+from dragoman.adapters.changes import Weight
 from dragoman.adapters.chat.messages import extract_text
 from dragoman.adapters.common.carried_keys import copy_carried_keys
 from dragoman.adapters.faults import Fault
@@ -18,7 +19,7 @@ from .parts import list_part_places, to_responses_parts
 from .reasoning import list_reasoning
 from .unused_keys import record_unused_keys
 
-__all__ = ["add_call_ids", "to_items"]
+__all__ = ["add_call_ids", "drop_position", "to_items"]
 
 _PROTOCOL = "Responses"
 _INSTRUCTING = ("system", "developer")
@@ -73,10 +74,11 @@ def to_items(messages: list[JsonObject], ctx: Context) -> tuple[str | None, list
 def add_call_ids(messages: list[JsonObject], ctx: Context) -> Iterator[JsonObject]:
     """The messages; each deprecated `function_call` and its result get an id. Raises Fault if a result has no call."""
     call_id: str | None = None
+    name: Any = None  # of the last call
     for i, message in enumerate(messages):
         kept = {key: value for key, value in message.items() if key != "function_call"}
         if message.get("function_call"):
-            call_id = ctx.new_id("call")
+            call_id, name = ctx.new_id("call"), message["function_call"]["name"]
             call = {"id": call_id, "type": "function", "function": message["function_call"]}
             ctx.receipt.record_conversion(("messages", i, "function_call"), "it becomes a tool call with an id")
             calls = [*(message.get("tool_calls") or ()), call]
@@ -87,11 +89,19 @@ def add_call_ids(messages: list[JsonObject], ctx: Context) -> Iterator[JsonObjec
             if call_id is None:
                 text = f"messages[{i}] answers no earlier function call"
                 raise Fault("invalid_request", text, ("messages", i, "name"), message.get("name"), code="invalid_value")
-            del kept["name"]
-            ctx.receipt.map_paths([(("messages", i, "name"), ("messages", i, "tool_call_id"))])
+            before, after = ("messages", i, "name"), ("messages", i, "tool_call_id")
+            weight: Weight = "form" if kept.pop("name") == name else "loss"
+            ctx.receipt.record_conversion(before, "the result has the id of the call before it", weight, after=after)
+            ctx.receipt.map_paths([(before, after)])
             yield {**kept, "role": "tool", "tool_call_id": call_id, "content": message.get("content") or ""}
         else:
             yield message
+
+
+def drop_position(call: JsonObject, path: Path, ctx: Context) -> None:
+    """Record that a call at `path` loses the position that it has in streams."""
+    if call.get("index") is not None:
+        ctx.receipt.record_drop((*path, "index"), "a call in a request needs no position", "form")
 
 
 def _read_instructions(content: Any, path: Path, ctx: Context) -> str:
@@ -164,8 +174,7 @@ def _to_responses_call(call: JsonObject, place: Path, path: Path, ctx: Context) 
     carried = copy_carried_keys(call)
     record_unused_keys(call, ("id", "type", "index", kind, *carried), (*path, *place), ctx, _PROTOCOL)
     record_unused_keys(said, ("name", key), (*path, *place, kind), ctx, _PROTOCOL)
-    if call.get("index") is not None:
-        ctx.receipt.record_drop((*path, *place, "index"), "a call in a request needs no position", "form")
+    drop_position(call, (*path, *place), ctx)
     item_type = "custom_tool_call" if kind == "custom" else "function_call"
     item = {"type": item_type, "call_id": call["id"], "name": said["name"], key: said[key], **carried}
     places: Places = [(("id",), ("call_id",)), ((kind, "name"), ("name",)), ((kind, key), (key,))]

@@ -14,15 +14,15 @@ Sources: anthropic 2.12.0, Message; OpenAI OpenAPI 2.3, CreateChatCompletionResp
 
 from __future__ import annotations
 
-from typing import Any
-
 import orjson
 
 from dragoman.adapters.call import Context, JsonObject
 from dragoman.adapters.chat.citations import add_citations, annotate, cite_blocks, place_citations
 from dragoman.adapters.chat.reasoning import make_sealed_block, make_text_block, set_reasoning
 from dragoman.adapters.common.carried_keys import CARRIED_KEYS, copy_carried_keys
+from dragoman.adapters.common.reply_validation import invalid_reply
 from dragoman.adapters.faults import Fault
+from dragoman.adapters.messages.inputs import read_input
 from dragoman.adapters.paths import Path
 
 from .chat_to_messages import BLOCKS, FREE_TEXT
@@ -119,7 +119,7 @@ def _to_chat_call(block: JsonObject, path: Path, ctx: Context) -> JsonObject:
 def to_message(reply: JsonObject, request: JsonObject, ctx: Context) -> JsonObject:
     """Translate a chat reply to a message, the answer to `request`, the Messages request in hub form.
 
-    Raises Fault if the arguments of a call are no JSON object.
+    Raises Fault if a call has no name, or arguments that are no JSON object.
     """
     position, choice = take_first_choice(reply["choices"], ctx)
     refused = bool(choice["message"].get("refusal"))
@@ -167,20 +167,20 @@ def _to_text_blocks(message: JsonObject, path: Path, ctx: Context) -> list[JsonO
 def _to_tool_use(call: JsonObject, path: Path, ctx: Context) -> JsonObject:
     kind = "custom" if "custom" in call else "function"
     said = call[kind]
+    if not said["name"]:
+        raise invalid_reply("a tool call has no name")
     record_unused_keys(call, CALL_KEYS, path, ctx, _PROTOCOL)
     record_unused_keys(said, ("name", "arguments", "input"), (*path, kind), ctx, _PROTOCOL)
     reason = FREE_TEXT if kind == "custom" else "the text of the arguments becomes an object"
     ctx.receipt.record_conversion((*path, kind), reason)
-    given = {"input": said["input"]} if kind == "custom" else _read_arguments(said["arguments"])
+    place = (*path, kind, "arguments")
+    given = {"input": said["input"]} if kind == "custom" else _read_arguments(said["arguments"], place, ctx)
     return {"type": "tool_use", "id": call["id"], "name": said["name"], "input": given, **copy_carried_keys(call)}
 
 
-def _read_arguments(arguments: str) -> Any:
-    try:
-        found = orjson.loads(arguments) if arguments.strip() else {}
-    except orjson.JSONDecodeError:
-        found = None
-    if not isinstance(found, dict):
+def _read_arguments(arguments: str, path: Path, ctx: Context) -> JsonObject:
+    found = read_input(arguments, path, ctx.receipt)
+    if found is None:
         text = "the provider's call has arguments that are no JSON object"
         raise Fault("upstream_invalid_response", text, code="upstream_malformed_generation")
     return found

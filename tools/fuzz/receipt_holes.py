@@ -71,14 +71,16 @@ class Values:
     """The values of a body."""
 
     def __init__(self, body: JsonObject) -> None:
+        self._body = body
         found = [value for _, value in leaves(body)]
         self._numbers = {value for value in found if isinstance(value, int | float)}
         self._texts = [value for value in found if isinstance(value, str) and value]
 
     def have(self, value: Any) -> bool:
-        """Whether the body has the value, or a text that contains it; JSON may contain a number."""
+        """Whether the body has the value, a text that contains it, or the object that it spells; JSON may contain a
+        number."""
         if isinstance(value, str):
-            return any(value in text for text in self._texts)
+            return any(value in text for text in self._texts) or self._have_object(value)
         if not isinstance(value, int | float):
             return False
         return value in self._numbers or any(json.dumps(value) in text for text in self._texts if text.startswith("{"))
@@ -89,7 +91,22 @@ class Values:
             return isinstance(value, str)
         for text in self._texts:
             value = value.replace(text, "")
-        return not value
+        return not value.strip()  # texts are joined by empty lines
+
+    def _have_object(self, text: str) -> bool:
+        """Whether the text is JSON of an object of the body: arguments of a call are such a text in chat."""
+        try:
+            spelled = json.loads(text) if text.startswith("{") else None
+        except ValueError:
+            return False
+        return isinstance(spelled, dict) and spelled in _list_objects(self._body)
+
+
+def _list_objects(value: JsonValue) -> Iterator[JsonObject]:
+    if isinstance(value, dict):
+        yield value
+    for child in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        yield from _list_objects(child)
 
 
 def _starts(path: Path, place: Path) -> bool:

@@ -40,6 +40,7 @@ _PIECES = {"visible": "text", "reasoning": "thinking", "arguments": "partial_jso
 _TELLINGS = {"visible": "text", "reasoning": "blocks", "arguments": "text"}
 _OF_MESSAGES = frozenset({"message", "message_start", "content_block_start", "content_block_delta", "message_delta"})
 _WITH_DELTA = ("content_block_delta", "message_delta")
+_TOOL_USES = ("tool_use", "server_tool_use", "mcp_tool_use")
 _WHOLE_TEXTS = {name.removesuffix("delta") + "done": kind for name, kind in _DELTAS.items()}
 _PARTS = ("response.content_part.done", "response.reasoning_summary_part.done")
 _WHOLE_KEYS = ("text", "refusal", "arguments", "input")
@@ -202,22 +203,43 @@ def _read_messages(bodies: Sequence[JsonObject]) -> _Tellings:
     """The texts of a message, or of the events of one. The inputs of calls come with them, or in pieces."""
     out: _Tellings = defaultdict(list)
     for body in bodies:
-        holder: Any = body.get("delta") if str(body.get("type")) in _WITH_DELTA else body
-        content = body.get("content")
-        for one in content if isinstance(content, list) else (content, body.get("content_block")):
-            if isinstance(one, dict) and not isinstance(one.get("type"), str) and "text" in one:
-                one = {**one, "type": "text"}
-            _read_block(one, out)
-            if isinstance(one, dict) and one.get("type") == "tool_use" and one.get("input"):
-                out["arguments", "text"].append(_encode(one["input"]))
-        for kind, key in _PIECES.items():
-            if isinstance(holder, dict) and isinstance(holder.get(key), str):
-                out[kind, _TELLINGS[kind]].append(holder[key])
-        details = holder.get("stop_details") if isinstance(holder, dict) else None
-        reason = details.get("explanation") if isinstance(details, dict) else None
-        if isinstance(reason, str) and reason not in out["visible", "text"]:
-            out["visible", "text"].append(reason)  # chat has it as a refusal
+        kind = str(body.get("type"))
+        for block in _list_blocks(body, kind):
+            _read_message_block(block, out)
+        holder = body.get("delta") if kind in _WITH_DELTA else body
+        if isinstance(holder, dict):
+            for said, key in _PIECES.items():
+                if isinstance(holder.get(key), str):
+                    out[said, _TELLINGS[said]].append(holder[key])
+            _read_explanation(holder, out)
     return out
+
+
+def _list_blocks(body: JsonObject, kind: str) -> list[Any]:
+    """The blocks of a message, or of one that begins, or the block that begins."""
+    if kind == "content_block_start":
+        return [body.get("content_block")]
+    if kind in _WITH_DELTA:
+        return []
+    message = body.get("message") if kind == "message_start" else body
+    content = message.get("content") if isinstance(message, dict) else None
+    return content if isinstance(content, list) else [content]
+
+
+def _read_message_block(block: Any, out: _Tellings) -> None:
+    if isinstance(block, dict) and not isinstance(block.get("type"), str) and "text" in block:
+        block = {**block, "type": "text"}
+    _read_block(block, out)
+    if isinstance(block, dict) and block.get("type") in _TOOL_USES and block.get("input"):
+        out["arguments", "text"].append(_encode(block["input"]))
+
+
+def _read_explanation(holder: JsonObject, out: _Tellings) -> None:
+    """Add the sentence of a refusal, which chat has as a text, unless it was a text already."""
+    details = holder.get("stop_details")
+    reason = details.get("explanation") if isinstance(details, dict) else None
+    if isinstance(reason, str) and reason not in "".join(out["visible", "text"]):
+        out["visible", "text"].append(reason)
 
 
 # Responses

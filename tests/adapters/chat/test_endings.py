@@ -81,3 +81,14 @@ def test_the_choices_that_end_come_apart_from_what_is_still_said(context: MakeCo
 def test_an_ending_that_says_nothing_else_stays_whole(delta: JsonObject, context: MakeContext) -> None:
     first = {"index": 0, "delta": {"role": "assistant", "content": "a"}, "finish_reason": None}
     assert len(choices(context(), chunk(first), chunk({"index": 0, "delta": delta, "finish_reason": "stop"}))) == 2
+
+
+def test_another_finish_reason_of_a_choice_whose_end_was_sent_is_a_loss(context: MakeContext) -> None:
+    ctx = context()
+    ends = [{"index": index, "delta": {}, "finish_reason": word} for index, word in ((0, "length"), (1, "length"))]
+    again = [{"index": 0, "delta": {}, "finish_reason": word} for word in ("length", "stop")]
+    made = choices(ctx, *(chunk(one) for one in (*ends, *again)))
+    assert [(one["index"], one["finish_reason"]) for (one,) in made] == [(0, "length"), (1, "length")]
+    assert [change.reason for change in ctx.receipt.losses] == [
+        "a choice ends with 'length' and with 'stop': the first has been sent"
+    ]

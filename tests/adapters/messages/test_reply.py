@@ -24,6 +24,7 @@ from .streaming import VALUES, Replies, make_context
 USE = {"type": "tool_use", "id": "toolu_1", "name": "f", "input": {"a": 1}}
 TEXT = {"type": "text", "text": "Hello"}
 USAGE = {"input_tokens": 3, "output_tokens": 2}
+DEEP = '{"a":' * 200 + "1" + "}" * 200
 MESSAGE: JsonObject = {
     "id": "msg_1",
     "type": "message",
@@ -111,7 +112,10 @@ def test_blocks_get_what_they_lack() -> None:
     assert made[3] == {**USE, "input": {"b": 2}} and made[4] == {**USE, "id": "toolu_new2"}
 
 
-@pytest.mark.parametrize("content", [["x"], [{"type": "tool_use", "id": "a", "input": {}}], [{**USE, "input": "{"}], 5])
+@pytest.mark.parametrize(
+    "content",
+    [["x"], [{"type": "tool_use", "id": "a", "input": {}}], [{**USE, "input": "{"}], [{**USE, "input": DEEP}], 5],
+)
 def test_what_cannot_be_repaired_is_a_fault(content: JsonValue) -> None:
     with pytest.raises(Fault) as raised:
         read({**MESSAGE, "content": content})
@@ -154,11 +158,12 @@ def test_the_stop_reasons_are_those_of_the_schema() -> None:
     assert {*STOP_REASONS.values()} < {*FINISH_REASONS}
 
 
-def test_pieces_of_an_input_that_are_no_object_are_a_fault_unless_they_were_cut_short() -> None:
+@pytest.mark.parametrize("text", ["{", DEEP])
+def test_pieces_of_an_input_that_are_no_object_are_a_fault_unless_they_were_cut_short(text: str) -> None:
     events = restream_message({**MESSAGE, "content": [USE], "stop_reason": "tool_use"})
     broken = [event for event in events if event["type"] != "content_block_delta"]
     broken.insert(
-        2, {"type": "content_block_delta", "index": 0, "delta": {"type": "input_json_delta", "partial_json": "{"}}
+        2, {"type": "content_block_delta", "index": 0, "delta": {"type": "input_json_delta", "partial_json": text}}
     )
     with pytest.raises(Fault):
         assemble_message(broken)

@@ -83,6 +83,7 @@ def test_a_forced_tool_was_called(tool: str, arguments: JsonObject, key: str, ac
         ("shell", "rm -rf"),
         ("shell", '{"commands": "ls"}'),
         ("shell", "[]"),
+        ("shell", '{"commands": ["ls"], "x": ' + "[" * 300 + "]" * 300 + "}"),
         ("local_shell", "{}"),
         ("apply_patch", '{"type": "update_file", "path": "a"}'),
     ],

@@ -147,12 +147,26 @@ def test_blocks_of_tools_that_run_at_the_provider_are_lost_and_named() -> None:
     assert [change.before for change in ctx.receipt.losses] == [("content", 0)]
 
 
-@pytest.mark.parametrize("arguments", ["{", "[1]", "nan", '"a"'])
+@pytest.mark.parametrize("arguments", ["{", "[1]", "nan", '"a"', '{"a":' * 200 + "1" + "}" * 200])
 def test_arguments_that_are_no_object_are_a_fault_of_the_provider(arguments: str) -> None:
     call = {"id": "c", "type": "function", "function": {"name": "f", "arguments": arguments}}
     with pytest.raises(Fault) as caught:
         to_message(chat_reply({"tool_calls": [call]}, "tool_calls"), ASK, make_context(ASK))
     assert caught.value.kind == "upstream_invalid_response"
+
+
+@pytest.mark.parametrize("kind", ["function", "custom"])
+def test_a_call_without_a_name_is_a_fault_of_the_provider(kind: str) -> None:
+    call = {"id": "c", "type": kind, kind: {"name": "", "arguments": "{}", "input": "x"}}
+    with pytest.raises(Fault, match="no name"):
+        to_message(chat_reply({"tool_calls": [call]}, "tool_calls"), ASK, make_context(ASK))
+
+
+def test_a_number_that_an_object_does_not_have_exactly_is_a_loss() -> None:
+    call = {"id": "c", "type": "function", "function": {"name": "f", "arguments": '{"a":123456789012345678901}'}}
+    made, ctx = to_messages(chat_reply({"tool_calls": [call]}, "tool_calls"))
+    assert made["content"][0]["input"] == {"a": 123456789012345680000.0}
+    assert "64 bits" in ctx.receipt.losses[0].reason
 
 
 @pytest.mark.parametrize("arguments", ["", " ", "{}"])

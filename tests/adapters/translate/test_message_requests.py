@@ -18,6 +18,7 @@ ASK = {"role": "user", "content": "hi"}
 CALL = {"type": "tool_use", "id": "toolu_1", "name": "f", "input": {"city": "Oslo"}}
 RESULT = {"type": "tool_result", "tool_use_id": "toolu_1", "content": "sunny"}
 TOOL = {"name": "f", "description": "d", "input_schema": {"type": "object"}}
+DEEP = '{"a":' * 200 + "1" + "}" * 200
 FUNCTION = {"type": "function", "function": {"name": "f", "description": "d", "parameters": {"type": "object"}}}
 MARK = {"cache_control": {"type": "ephemeral"}}
 STRICT = {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"], "additionalProperties": False}
@@ -329,14 +330,22 @@ def test_ids_of_calls_have_only_characters_that_the_api_takes() -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "given"), [("", {}), ('{"a": 1}', {"a": 1}), ("{broken", {"arguments": "{broken"})]
+    ("arguments", "given", "lost"),
+    [
+        ("", {}, False),
+        ('{"a": 1}', {"a": 1}, False),
+        ('{"a": 1234567890123456789}', {"a": 1234567890123456789}, False),
+        ('{"a": 123456789012345678901}', {"a": 1.2345678901234568e20}, True),
+        ("{broken", {"arguments": "{broken"}, True),
+        (DEEP, {"arguments": DEEP}, True),
+    ],
 )
-def test_arguments_that_a_model_wrote_never_end_a_conversation(arguments: str, given: JsonObject) -> None:
+def test_arguments_that_a_model_wrote_never_end_a_conversation(arguments: str, given: JsonObject, lost: bool) -> None:
     call = {"id": "c", "type": "function", "function": {"name": "f", "arguments": arguments}}
     result = {"role": "tool", "tool_call_id": "c", "content": "r"}
     made, ctx = to_messages([ASK, {"role": "assistant", "content": None, "tool_calls": [call]}, result])
     assert made["messages"][1]["content"][0]["input"] == given
-    assert losses(ctx) == (["messages[1].tool_calls[0].function.arguments"] if "broken" in arguments else [])
+    assert losses(ctx) == (["messages[1].tool_calls[0].function.arguments"] if lost else [])
 
 
 def test_files_and_images_of_chat() -> None:
@@ -444,6 +453,16 @@ def test_a_refusal_of_an_earlier_answer_is_a_text() -> None:
 
 def test_calls_of_the_old_form_get_ids() -> None:
     old = {"role": "assistant", "content": None, "function_call": {"name": "f", "arguments": "{}"}}
-    made, _ = to_messages([ASK, old, {"role": "function", "name": "f", "content": "r"}, ASK])
+    made, ctx = to_messages([ASK, old, {"role": "function", "name": "f", "content": "r"}, ASK])
     [call], answer = made["messages"][1]["content"], made["messages"][2]["content"]
     assert call["id"] == answer[0]["tool_use_id"]
+    assert losses(ctx) == []
+    _, ctx = to_messages([ASK, old, {"role": "function", "name": "g", "content": "r"}, ASK])
+    assert losses(ctx) == ["messages[2].name"]
+
+
+def test_a_call_loses_its_position_in_a_stream() -> None:
+    call = {"index": -3, "id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+    result = {"role": "tool", "tool_call_id": "c", "content": "r"}
+    _, ctx = to_messages([ASK, {"role": "assistant", "content": None, "tool_calls": [call]}, result])
+    assert [change.weight for change in ctx.receipt.changes if change.before[-1:] == ("index",)] == ["form"]
