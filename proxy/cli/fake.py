@@ -9,15 +9,20 @@ import typer
 
 from dragoman.adapters.registry import NAMES
 
+from .completion import complete_behaviour, complete_dialect
 from .options import Profile, exit_with_error
 
 __all__ = ["fake"]
 
 
 def fake(
-    dialect: Annotated[str | None, typer.Argument(help=f"One of: {', '.join(NAMES)}.")] = None,
+    dialect: Annotated[
+        str | None, typer.Argument(help=f"One of: {', '.join(NAMES)}.", autocompletion=complete_dialect)
+    ] = None,
     port: Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 takes a free one.")] = 0,
-    behaviour: Annotated[str, typer.Option(help="What it does unless a request says otherwise.")] = "as-asked",
+    behaviour: Annotated[
+        str, typer.Option(help="What it does unless a request says otherwise.", autocompletion=complete_behaviour)
+    ] = "as-asked",
     api_key: Annotated[str | None, typer.Option(help="The key to require. Default: none.")] = None,
     profile: Annotated[Profile, typer.Option(help="The profile of the dialect.")] = "actual",
     show_list: Annotated[bool, typer.Option("--list", allow_from_autoenv=False, help="List the behaviours.")] = False,

@@ -32,7 +32,6 @@ app = typer.Typer(
     name="dragoman",
     help="A proxy that speaks the dialects of LLM clients and providers, and says what it changed.",
     no_args_is_help=True,
-    add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"], "auto_envvar_prefix": "DRAGOMAN"},

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from .completion import complete_schema
 from .options import Profile, exit_with_error
 
 __all__ = ["schema"]
@@ -15,7 +16,10 @@ __all__ = ["schema"]
 def schema(
     name: Annotated[
         str | None,
-        typer.Argument(help="config, <dialect>/<protocol>.<side> such as mindie/chat.reply, or models/<vendor>."),
+        typer.Argument(
+            help="config, <dialect>/<protocol>.<side> such as mindie/chat.reply, or models/<vendor>.",
+            autocompletion=complete_schema,
+        ),
     ] = None,
     profile: Annotated[
         Profile,

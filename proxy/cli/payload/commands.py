@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 import typer
 
+from dragoman.proxy.cli.completion import complete_client_format, complete_format, complete_payload_type
 from dragoman.proxy.cli.options import (
     ConfigFile,
     EnvFile,
@@ -50,7 +51,9 @@ Query = Annotated[
 ]
 Model = Annotated[str | None, typer.Option(help="The model to request, instead of the request's own.")]
 Key = Annotated[str | None, typer.Option(help="The name of a configured key, to send the request with.")]
-From = Annotated[str, typer.Option("--from", help="The client's dialect and protocol.")]
+From = Annotated[
+    str, typer.Option("--from", help="The client's dialect and protocol.", autocompletion=complete_client_format)
+]
 FormOption = Annotated[Form, typer.Option("--format", help="text for people, json for programs.")]
 Message = Annotated[str | None, typer.Option(help="A user message, prompt or input, instead of a FILE.")]
 
@@ -74,8 +77,12 @@ def register(app: typer.Typer) -> None:
 
 
 def translate(
-    source: Annotated[str, typer.Option("--from", help="DIALECT/PROTOCOL that the payload is in.")],
-    destination: Annotated[str, typer.Option("--to", help="DIALECT/PROTOCOL to translate it to.")],
+    source: Annotated[
+        str, typer.Option("--from", help="DIALECT/PROTOCOL that the payload is in.", autocompletion=complete_format)
+    ],
+    destination: Annotated[
+        str, typer.Option("--to", help="DIALECT/PROTOCOL to translate it to.", autocompletion=complete_format)
+    ],
     file: File = None,
     profile: Annotated[Profile | None, typer.Option(help="The profile of both dialects.")] = None,
     from_profile: Annotated[Profile | None, typer.Option(help="The profile of the payload's dialect.")] = None,
@@ -123,7 +130,12 @@ def translate(
 
 
 def validate(
-    what: Annotated[str, typer.Argument(metavar="DIALECT/PROTOCOL/SIDE", help="Such as mindie/chat/request.")],
+    what: Annotated[
+        str,
+        typer.Argument(
+            metavar="DIALECT/PROTOCOL/SIDE", help="Such as mindie/chat/request.", autocompletion=complete_payload_type
+        ),
+    ],
     file: File = None,
     profile: Annotated[Profile, typer.Option(help="The profile of the dialect.")] = "documented",
     form: FormOption = "text",
