@@ -45,7 +45,7 @@ def check(
     from dragoman.proxy.config.load import check as check_file
 
     with exit_on_config_errors(form):
-        checked = check_file(file, read_environment(env_file), insecure=insecure)
+        checked = check_file(file, read_environment(env_file, file), insecure=insecure)
     print_problems(checked.warnings, form)
     if form == "text":
         providers = format_count(len(checked.config.providers), "provider")

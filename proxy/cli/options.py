@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, NoReturn, TypeAlias
 
@@ -50,7 +51,9 @@ ConfigFile = Annotated[
 EnvFile = Annotated[
     Path | None,
     typer.Option(
-        envvar="DRAGOMAN_ENV_FILE", help="A file of NAME=value lines; variables of the environment override it."
+        envvar="DRAGOMAN_ENV_FILE",
+        help="A file of NAME=value lines; variables of the environment override it. Default: .env next to"
+        " the configuration file, if it exists.",
     ),
 ]
 Insecure = Annotated[
@@ -87,11 +90,25 @@ def load_configuration(file: Path | None, env: dict[str, str], insecure: bool) -
     return CheckedConfig(config, ())
 
 
-def read_environment(env_file: Path | None) -> dict[str, str]:
-    """The environment's variables, and those of `env_file` that the environment does not set. Raises ConfigErrors."""
+def read_environment(env_file: Path | None, config: Path | None = None) -> dict[str, str]:
+    """The environment's variables, then those of `env_file`, or, if that is None, of the file `.env` next to the
+    configuration file. Raises ConfigErrors for a file that is named."""
     from dragoman.proxy.config.envfile import read_env
 
-    return {**(read_env(env_file) if env_file else {}), **os.environ}
+    return {**(read_env(env_file) if env_file else _read_env_next_to(config or DEFAULT_FILE)), **os.environ}
+
+
+def _read_env_next_to(config: Path) -> dict[str, str]:
+    """The variables of `.env` next to an existing configuration file. Other programs read that file too, so a line that
+    is no variable is a warning only."""
+    from dragoman.proxy.config.envfile import FILE, parse_env
+
+    file = config.parent / FILE
+    if not (config.exists() and file.is_file()):
+        return {}
+    variables, problems = parse_env(file)
+    print_problems([replace(problem, severity="warning") for problem in problems])
+    return variables
 
 
 @contextmanager

@@ -42,7 +42,7 @@ def serve(
 ) -> None:
     """Serve the configured models."""
     with exit_on_config_errors():
-        checked = load_configuration(config, read_environment(env_file), insecure)
+        checked = load_configuration(config, read_environment(env_file, config), insecure)
     print_problems(checked.warnings)
     from .server_process import run
 

@@ -25,7 +25,7 @@ def check_access(document: Document, insecure: bool) -> None:
 
 def _check_host(document: Document, insecure: bool) -> None:
     host = document.text("server", "host")
-    if host is None or is_loopback(host) or document.items("keys") or insecure:
+    if host is None or is_loopback(host) or document.items("keys") or document.is_broken("keys") or insecure:
         return
     message = "without keys, anyone who can reach this address can use the providers"
     hint = "add keys, listen on 127.0.0.1, or start with --insecure"
@@ -33,7 +33,7 @@ def _check_host(document: Document, insecure: bool) -> None:
 
 
 def _check_origins(document: Document) -> None:
-    if document.items("keys"):
+    if document.items("keys") or document.is_broken("keys"):
         return
     for position, _ in enumerate(document.items("server", "allowed_origins")):
         if document.text("server", "allowed_origins", position) == "*":

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 from dragoman.adapters.paths import Path, format_path
 from dragoman.adapters.suggestions import find_nearest
 
-from .masks import mask_secrets
+from .masks import is_secret, mask_secrets, mask_spans
 from .problems import ConfigErrors, Problem, Severity, Span
 
 __all__ = ["Document", "Node", "Scalar", "did_you_mean"]
@@ -71,6 +71,16 @@ class Document:
         node = self.find(path)
         return node.value if node and isinstance(node.value, str) and not node.broken else None
 
+    def is_broken(self, *path: str | int) -> bool:
+        """True if the value at a path has a problem already, so that nothing follows from what it lacks."""
+        node = self.find(path)
+        return node is not None and node.broken
+
+    def find_key(self, name: str) -> Span:
+        """The place of a key at the beginning of a line."""
+        number = next((number for number, line in enumerate(self.lines, 1) if line.startswith(f"{name}:")), 1)
+        return Span(number, 1, number, 1 + len(name))
+
     def mapping(self, *path: str | int) -> dict[str, Node]:
         """The mapping at a path, empty if there is none."""
         node = self.find(path)
@@ -84,6 +94,11 @@ class Document:
     def list_texts(self) -> Iterator[tuple[Path, Node, str]]:
         """Every text in the tree: path, node, text."""
         return _list_texts((), self.root)
+
+    def mask_as(self, path: Path, node: Node) -> None:
+        """Mask the lines of a node's texts that are secrets if the node is at this path."""
+        secrets = [child.span for place, child, text in _list_texts(path, node) if is_secret(place, child.raw or text)]
+        self.lines = mask_spans(self.lines, secrets)
 
     def line_of(self, *path: str | int) -> int:
         """The line of the key at a path, or of the nearest part that exists; counted from 1."""

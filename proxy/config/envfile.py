@@ -1,4 +1,4 @@
-"""Files of `NAME=value` lines, as `--env-file` takes them."""
+"""Files of `NAME=value` lines: `.env` next to the configuration file, or the one that `--env-file` names."""
 
 from __future__ import annotations
 
@@ -7,22 +7,31 @@ from pathlib import Path
 
 from .problems import ConfigErrors, Problem
 
-__all__ = ["read_env"]
+__all__ = ["FILE", "parse_env", "read_env"]
+
+FILE = ".env"
+"""The name of the file that is read next to a configuration file."""
 
 _LINE = re.compile(r"(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*=\s*(?:\"([^\"]*)\"|'([^']*)'|([^#\"']*?))\s*(?:#.*)?")
 
 
 def read_env(path: Path) -> dict[str, str]:
-    """The variables in the file. A line may begin with `export`, quote its value, and end with a `#` comment.
+    """The variables in the file. Raises ConfigErrors with the numbers of bad lines, never with their text."""
+    variables, problems = parse_env(path)
+    if problems:
+        raise ConfigErrors(problems)
+    return variables
 
-    Nothing is expanded. Raises ConfigErrors with the numbers of bad lines, never with their text.
-    """
+
+def parse_env(path: Path) -> tuple[dict[str, str], list[Problem]]:
+    """The variables in the file, and a problem for each line that is none. A line may begin with `export`, quote its
+    value, and end with a `#` comment. Nothing is expanded."""
     try:
         text = path.read_text("utf-8-sig")
     except OSError as error:
-        raise ConfigErrors([_create_problem(path, 0, "unreadable", error.strerror or "cannot be read")]) from None
+        return {}, [_create_problem(path, 0, "unreadable", error.strerror or "cannot be read")]
     except UnicodeDecodeError:
-        raise ConfigErrors([_create_problem(path, 0, "not-text", "the file is not UTF-8 text")]) from None
+        return {}, [_create_problem(path, 0, "not-text", "the file is not UTF-8 text")]
     variables: dict[str, str] = {}
     problems = []
     for number, line in enumerate(text.splitlines(), 1):
@@ -32,9 +41,7 @@ def read_env(path: Path) -> dict[str, str]:
             variables[match[1]] = next((value for value in match.groups()[1:] if value is not None), "")
         else:
             problems.append(_create_problem(path, number, "bad-line", "this line is not NAME=value"))
-    if problems:
-        raise ConfigErrors(problems)
-    return variables
+    return variables, problems
 
 
 def _create_problem(path: Path, line: int, code: str, message: str) -> Problem:

@@ -6,7 +6,7 @@ import re
 
 from .document import Document
 
-__all__ = ["INSTALL", "NEWEST", "OLDEST", "check_litellm", "check_litellm_targets"]
+__all__ = ["INSTALL", "NEWEST", "OLDEST", "check_litellm", "check_litellm_targets", "refuse_litellm_file"]
 
 OLDEST, NEWEST = (1, 106, 2), (1, 109)
 """The tested versions of litellm: from OLDEST up to every release that begins with NEWEST. The older 1.82.7 and 1.82.8
@@ -17,6 +17,16 @@ INSTALL = (
     " or for another environment: uv pip install '.[litellm]'"
 )
 """How to get the extra `litellm`. dragoman is not on PyPI."""
+
+
+def refuse_litellm_file(document: Document) -> None:
+    """Raise ConfigErrors, with the command that converts it, for a configuration of the LiteLLM proxy."""
+    if document.items("model_list") and not document.mapping("models"):
+        hint = f"convert it: dragoman import litellm {document.file} --output dragoman.yaml"
+        document.problems.clear()  # they are about dragoman's own configuration
+        span = document.find(("model_list",))
+        message = "this is a configuration of the LiteLLM proxy"
+        raise document.fatal_error(span.key if span else None, "litellm-file", message, hint=hint)
 
 
 def check_litellm(document: Document, name: str) -> None:

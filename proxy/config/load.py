@@ -9,6 +9,7 @@ from pathlib import Path
 from .access import check_access
 from .document import Document
 from .engines import check_engines
+from .litellm import refuse_litellm_file
 from .literals import warn_about_literal_secrets
 from .local import resolve_model_folders
 from .models import Config
@@ -48,6 +49,7 @@ def check_text(text: str, name: str, env: Mapping[str, str], *, insecure: bool =
 
 
 def _check_document(document: Document, env: Mapping[str, str], folder: Path, insecure: bool) -> CheckedConfig:
+    refuse_litellm_file(document)
     warn_about_literal_secrets(document)
     substitute_variables(document, env, folder)
     resolve_files(document, folder)

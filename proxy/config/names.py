@@ -12,7 +12,7 @@ from fnmatch import fnmatchcase
 from .models import TargetChoice
 from .values import is_model_name
 
-__all__ = ["match", "matches", "upstream_name"]
+__all__ = ["find_common_name", "match", "matches", "upstream_name"]
 
 
 def matches(pattern: str, name: str) -> bool:
@@ -28,6 +28,14 @@ def match(models: Mapping[str, object], name: str) -> str | None:
         return name
     candidates = [key for key in models.keys() if "*" in key and matches(key, name)]  # noqa: SIM118 (a str has no keys)
     return max(candidates, key=_specificity, default=None)
+
+
+def find_common_name(one: str, other: str) -> str | None:
+    """A name that both patterns match, or None: the longer of both beginnings and ends, and what is between stars."""
+    (head, *_, tail), (other_head, *_, other_tail) = one.split("*"), other.split("*")
+    middle = "".join(piece for pattern in (one, other) for piece in pattern.split("*")[1:-1])
+    name = f"{max(head, other_head, key=len)}{middle}{max(tail, other_tail, key=len)}"
+    return name if matches(one, name) and matches(other, name) else None
 
 
 def upstream_name(pattern: str, target: TargetChoice, client_name: str) -> str:

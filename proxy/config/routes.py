@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import combinations
 
 from dragoman.adapters.registry import dialects
 from dragoman.schemas import load, names
 
 from .document import Document, Node, did_you_mean
-from .names import match, matches
+from .names import find_common_name, match, matches
 from .problems import Severity
 
 __all__ = ["check_models"]
@@ -41,13 +42,16 @@ def check_models(document: Document) -> None:
     _check_model_name(document, ("server", "default_model"), document.find(("server", "default_model")))
     for position, _ in enumerate(document.items("keys")):
         _check_key_models(document, ("keys", position, "models"))
+    _check_overlaps(document, [name for name in models if "*" in name])
+    if all(problem.severity == "warning" for problem in document.problems):  # a wrong name leaves the right one unused
+        _check_unused_providers(document)
 
 
 def _check_target(document: Document, model: str, position: int) -> None:
     path = ("models", model, "targets", position)
     provider = document.text(*path, "provider")
     known = document.mapping("providers")
-    if provider is not None and provider not in known:
+    if provider is not None and provider not in known and not document.is_broken("providers"):
         _report_unknown(document, (*path, "provider"), "provider", "providers", known)
     dialect = dialects.get(document.text("providers", provider, "dialect") or "") if provider in known else None
     if dialect is not None and dialect.deployment_header is None and document.text(*path, "deployment"):
@@ -78,6 +82,31 @@ def _check_parameters(document: Document, path: tuple[str | int, ...]) -> None:
     if name is not None and name in lacks:
         message = f"the target lacks {name}"
         document.add_problem((*path, "max_tokens_name"), "conflicting-parameters", message, hint="remove it from lacks")
+
+
+def _check_overlaps(document: Document, patterns: Sequence[str]) -> None:
+    """Warn of names that two patterns match although neither pattern is a special case of the other."""
+    for one, other in combinations(patterns, 2):
+        name = None if matches(one, other) or matches(other, one) else find_common_name(one, other)
+        winner = None if name is None else match(dict.fromkeys((one, other)), name)
+        if winner is not None:
+            loser = other if winner == one else one
+            message = f'"{one}" and "{other}" both match names such as {name}; "{winner}" serves them'
+            path, hint = ("models", loser), "name such models one by one, or make a pattern narrower"
+            document.add_problem(path, "overlapping-patterns", message, hint=hint, severity="warning", at_key=True)
+
+
+def _check_unused_providers(document: Document) -> None:
+    used = {
+        document.text("models", model, "targets", position, "provider")
+        for model in document.mapping("models")
+        for position, _ in enumerate(document.items("models", model, "targets"))
+    }
+    for name in document.mapping("providers") if document.mapping("models") else ():
+        if name not in used:
+            message, hint = f'no model has a target with the provider "{name}"', "add one under models, or remove it"
+            path = ("providers", name)
+            document.add_problem(path, "unused-provider", message, hint=hint, severity="warning", at_key=True)
 
 
 def _check_strip(document: Document, path: tuple[str | int, ...], model: str) -> None:
@@ -115,6 +144,8 @@ def _check_hedge(document: Document, model: str) -> None:
 def _check_model_name(document: Document, path: tuple[str | int, ...], node: Node | None) -> None:
     models = document.mapping("models")
     name = document.text(*path)
+    if document.is_broken("models"):
+        return
     if node is not None and name is not None and "*" not in name and match(models, name) is None:
         _report_unknown(document, path, "model", "models", models)
 

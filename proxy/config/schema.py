@@ -46,6 +46,7 @@ def generate_schema() -> dict[str, Any]:
         "title": "dragoman.yaml",
         "required": ["models"],
         **schema,
+        "patternProperties": {"^x-": {"description": "Anything, for aliases and merge keys; dragoman ignores it."}},
     }
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
 from functools import lru_cache
 from typing import Any
 
 from pydantic import ValidationError
 
 from dragoman.adapters.paths import Path, format_path
+from dragoman.adapters.suggestions import find_nearest
 
 from .document import Document, Node, did_you_mean
 from .masks import is_secret
@@ -26,6 +27,8 @@ _BOUNDS = (
     ("minLength", "at least {} character"),
     ("minItems", "at least {} item"),
 )
+_FEW = 12
+"""The most keys that a message lists."""
 _KINDS = {
     "integer": "a whole number",
     "number": "a number",
@@ -37,13 +40,37 @@ _KINDS = {
 
 
 def validate(document: Document) -> Config | None:
-    """The configuration, or None after problems were added to the document."""
+    """The configuration, or None after problems were added to the document.
+
+    A misspelled key is a problem, and counts as the key that was meant from then on, so that it causes no further ones.
+    """
     try:
         return Config.model_validate(document.root.plain, context=FROM_FILE)
     except ValidationError as error:
-        for details in error.errors(include_url=False):
+        found = error.errors(include_url=False)
+    corrected = [_correct_key(document, details["loc"]) for details in found if details["type"] == "extra_forbidden"]
+    if any(corrected):
+        validate(document)
+    else:
+        for details in found:
             _add_problem(document, details["loc"], details["type"], details.get("ctx", {}))
-        return None
+    return None
+
+
+def _correct_key(document: Document, path: Path) -> bool:
+    """Report an unknown key that is like a known one, and rename it to that one, unless both are there."""
+    owner, nearest = document.mapping(*path[:-1]), find_nearest(str(path[-1]), _known_keys(path[:-1]))
+    if not nearest or nearest[0] in owner:
+        return False
+    document.mask_as((*path[:-1], nearest[0]), owner[str(path[-1])])
+    _add_unknown_key(document, path)
+    owner[nearest[0]] = owner.pop(str(path[-1]))
+    return True
+
+
+def _known_keys(path: Path) -> list[str]:
+    """The keys of the mapping at a path."""
+    return sorted(schema_at(path).get("properties", {}))
 
 
 def _add_problem(document: Document, path: Path, kind: str, context: Mapping[str, Any]) -> None:
@@ -65,13 +92,33 @@ def _add_problem(document: Document, path: Path, kind: str, context: Mapping[str
 
 
 def _add_unknown_key(document: Document, path: Path) -> None:
-    name, known = str(path[-1]), sorted(schema_at(path[:-1]).get("properties", {}))
+    name, known = str(path[-1]), _known_keys(path[:-1])
     owner = format_path(path[:-1]) or "the file"
-    expected = f"one of: {', '.join(known)}"
-    hint = "YAML 1.2 has no merge keys; repeat the values" if name == "<<" else did_you_mean(name, known)
+    hint = did_you_mean(name, known) or _find_places(name)
+    expected = f"one of: {', '.join(known)}" if not hint and len(known) <= _FEW else ""
+    if not hint and not expected:
+        hint = "`dragoman schema config` describes all keys"
     document.add_problem(
         path, "unknown-key", f'unknown key "{name}" in {owner}', expected=expected, hint=hint, at_key=True
     )
+
+
+def _find_places(name: str) -> str:
+    """Where a key belongs that is unknown at one place, as in `it is a key of: the file, providers.NAME`."""
+    places = [place for place, keys in _list_mappings(_schema(), "") if name in keys]
+    return f"it is a key of: {', '.join(places)}" if places else ""
+
+
+def _list_mappings(schema: Mapping[str, Any], place: str) -> Iterator[tuple[str, Collection[str]]]:
+    """Every mapping with keys of its own: where it is, and its keys."""
+    schema = _resolve(schema)
+    keys = schema.get("properties", {})
+    if keys:
+        yield place or "the file", keys
+    for key, value in keys.items():
+        yield from _list_mappings(value, f"{place}.{key}".removeprefix("."))
+    if item := _item_schema(schema):
+        yield from _list_mappings(item, f"{place}[]" if "items" in schema else f"{place}.NAME")
 
 
 def _add_invalid_value(document: Document, path: Path, at_key: bool) -> None:

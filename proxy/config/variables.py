@@ -67,7 +67,7 @@ def _look_up(inside: str | None, env: Mapping[str, str], folder: Path) -> str:
     value = env.get(name) or default
     if value is None:
         state = "set, but empty" if name in env else "not set"
-        hint = "set it in the environment, or in a file given with --env-file"
+        hint = "set it in the environment, or in a file .env next to this one"
         raise _NoValueError("unset-variable", f"the variable {name} is {state}", hint)
     return value
 

@@ -2,19 +2,16 @@
 
 It reads the YAML library's node graph instead of its objects, because only the graph has duplicate keys, aliases and
 positions. The file must be UTF-8 text of at most 1 MiB, without tags, and without aliases that multiply or contain
-themselves.
+themselves. Merge keys (`<<`) are merged; top-level keys that begin with `x-` are left out: they hold what aliases name.
 """
 
 from __future__ import annotations
 
 import re
 import stat
-from collections.abc import Iterator
-from io import StringIO
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from ruamel.yaml import YAML
-from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.nodes import MappingNode, ScalarNode, SequenceNode
 from ruamel.yaml.nodes import Node as YamlNode
 
@@ -22,8 +19,9 @@ from dragoman.adapters.paths import Path as KeyPath
 from dragoman.adapters.paths import format_path
 
 from .document import Document, Node, Scalar
-from .masks import is_secret, mask_named_secrets, mask_secrets, mask_spans
-from .problems import Span
+from .masks import is_secret, mask_named_secrets, mask_spans
+from .problems import ConfigErrors, Span
+from .yaml_syntax import compose, compose_sections
 
 __all__ = ["MAX_BYTES", "parse_document", "read_document"]
 
@@ -33,6 +31,9 @@ _MAX_DEPTH = 64
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029\ufeff]")
 _TAG = "tag:yaml.org,2002:"
 _TEXTS = {"str", "timestamp", "merge", "value"}
+_MERGE = f"{_TAG}merge"
+_EXTENSION = "x-"
+"""How names of top-level keys begin that are not for dragoman."""
 
 
 def read_document(path: Path) -> Document:
@@ -42,25 +43,42 @@ def read_document(path: Path) -> Document:
 
 
 def parse_document(document: Document, text: str) -> Document:
-    """Fill the empty document from the text, and return it. Raises ConfigErrors."""
+    """Fill the empty document from the text, and return it. A section with a syntax error stays empty and broken.
+    Raises ConfigErrors."""
     lines = text.splitlines()
     document.lines = [mask_named_secrets(line) for line in lines]  # until the positions of secrets are known
-    graph = _compose(document, text)
-    if graph is None:
-        raise document.fatal_error(None, "empty", "the file is empty", hint="`dragoman init` writes one to begin with")
-    if not isinstance(graph, MappingNode):
-        raise document.fatal_error(
-            _start(graph), "invalid-value", "the file is not a mapping", expected="lines of `key: value`"
-        )
     builder = _Builder(document)
-    document.root = builder.build(graph, ())
-    document.lines = mask_spans(lines, builder.secrets)
+    try:
+        sections = _compose(document, text)
+        document.root = builder.build_root(sections)
+    except RecursionError:
+        raise document.fatal_error(None, "too-deep", f"values are nested more than {_MAX_DEPTH} levels deep") from None
+    is_whole = None not in sections.values()
+    document.lines = mask_spans(lines if is_whole else document.lines, builder.secrets)
     for key_path, code, message, span in builder.problems:
         document.add_problem(key_path, code, message, span=span)
         node = document.find(key_path)
         if node is not None and code == "tag":
             node.broken = True
     return document
+
+
+def _compose(document: Document, text: str) -> Mapping[str, YamlNode | None]:
+    """The whole graph under an empty name; or, if the text has a syntax error, a graph for each section."""
+    try:
+        graph = compose(document, text)
+    except ConfigErrors:
+        document.problems.clear()  # the sections tell the same
+        if sections := compose_sections(document, text):
+            return sections
+        raise
+    if graph is None:
+        raise document.fatal_error(None, "empty", "the file is empty", hint="`dragoman init` writes one to begin with")
+    if not isinstance(graph, MappingNode):
+        raise document.fatal_error(
+            _start(graph), "invalid-value", "the file is not a mapping", expected="lines of `key: value`"
+        )
+    return {"": graph}
 
 
 def _read_bytes(document: Document, path: Path) -> bytes:
@@ -97,47 +115,6 @@ def _decode(document: Document, data: bytes) -> str:
     return text
 
 
-def _compose(document: Document, text: str) -> YamlNode | None:
-    try:
-        graph: YamlNode | None = YAML(typ="rt", pure=True).compose(StringIO(text))
-    except MarkedYAMLError as error:
-        raise _syntax_error(document, error) from None
-    except YAMLError as error:
-        raise document.fatal_error(None, "syntax", mask_secrets(str(error).splitlines()[0])) from None
-    except RecursionError:
-        raise document.fatal_error(None, "too-deep", f"values are nested more than {_MAX_DEPTH} levels deep") from None
-    return graph
-
-
-def _syntax_error(document: Document, error: MarkedYAMLError) -> Exception:
-    mark = error.problem_mark or error.context_mark
-    if mark is None:
-        return document.fatal_error(None, "syntax", mask_secrets(str(error.problem)))
-    span = Span(mark.line + 1, mark.column + 1, mark.line + 1, mark.column + 2)
-    line = document.lines[mark.line] if mark.line < len(document.lines) else ""
-    if "\t" in line[: len(line) - len(line.lstrip())] or line[mark.column : mark.column + 1] == "\t":
-        return document.fatal_error(span, "tab", "tabs cannot indent YAML", hint="use spaces")
-    message = mask_secrets(str(error.problem))
-    if "another document" in message:
-        return document.fatal_error(span, "syntax", "a second document begins here; a configuration is one document")
-    if "expected <block end>" in message:
-        return document.fatal_error(span, "syntax", "this line is not indented like the lines that it belongs to")
-    if error.context and error.context_mark:
-        message += f", {error.context} that begins on line {error.context_mark.line + 1}"
-    return document.fatal_error(span, "syntax", message, hint=_suggest_fix(line, line[mark.column :], message))
-
-
-def _suggest_fix(line: str, rest: str, message: str) -> str:
-    if "flow mapping" in message and "${" in line:
-        return 'inside { } a variable needs quotes: "${NAME}"'
-    first = "*" if "alias" in message else rest[:1]
-    if first in ("*", "@", "%", "`", "&", "!"):
-        return f"put a text that begins with {first} into quotes"
-    if "mapping values are not allowed" in message:
-        return "is this line indented as the one above? A text with a colon in it needs quotes"
-    return ""
-
-
 class _Builder:
     """Builds the tree from the YAML library's graph. Aliases become copies, which count toward the limit of values.
 
@@ -150,6 +127,17 @@ class _Builder:
         self._document = document
         self._count = 0
         self._open: list[YamlNode] = []
+
+    def build_root(self, sections: Mapping[str, YamlNode | None]) -> Node:
+        """The tree of the file, or of those of its sections that could be read; the others are empty and broken."""
+        entries: dict[str, Node] = {}
+        for name, graph in sections.items():
+            if isinstance(graph, MappingNode):
+                entries |= dict(self._build_entries(graph, ()))
+            else:
+                key = self._document.find_key(name)
+                entries[name] = Node({}, key, key, broken=True)
+        return Node({name: node for name, node in entries.items() if not name.startswith(_EXTENSION)}, Span(1, 1, 1, 1))
 
     def build(self, graph: YamlNode, path: KeyPath, key: Span | None = None) -> Node:
         """The tree below a node of the graph. Raises ConfigErrors beyond the limits."""
@@ -182,8 +170,12 @@ class _Builder:
 
     def _build_entries(self, graph: MappingNode, path: KeyPath) -> Iterator[tuple[str, Node]]:
         first: dict[str, int] = {}
+        merged: dict[str, Node] = {}
         for key, value in graph.value:
             span = _span(key)
+            if key.tag == _MERGE:
+                merged = {**self._merge(value, path), **merged}
+                continue
             if not isinstance(key, ScalarNode):
                 self.problems.append((path, "invalid-value", "a key must be plain text", _start(key)))
                 continue
@@ -194,6 +186,19 @@ class _Builder:
                 self.problems.append(((*path, name), "duplicate-key", message, span))
             first.setdefault(name, span.line)
             yield name, self.build(value, (*path, name), span)
+        yield from ((name, node) for name, node in merged.items() if name not in first)
+
+    def _merge(self, graph: YamlNode, path: KeyPath) -> dict[str, Node]:
+        """The entries of the mapping, or of the list of mappings, after a `<<`. Of equal keys the first counts."""
+        entries: dict[str, Node] = {}
+        for source in graph.value if isinstance(graph, SequenceNode) else [graph]:
+            if not isinstance(source, MappingNode):
+                message = "<< merges mappings only, as in <<: *name"
+                self.problems.append((path, "invalid-value", message, _start(source)))
+                continue
+            found = self.build(source, path).value
+            entries = {**(found if isinstance(found, dict) else {}), **entries}
+        return entries
 
 
 def _parse_scalar(kind: str, text: str) -> Scalar:

@@ -49,7 +49,7 @@ def chat(
         if base_url is not None or (config is None and client.is_reachable()):
             return talk(client)
         with exit_on_config_errors():
-            checked = load_configuration(config, read_environment(env_file), insecure=False)
+            checked = load_configuration(config, read_environment(env_file, config), insecure=False)
         with run_temporary_proxy(checked.config) as url:
             talk(ChatClient(f"{url}/v1", api_key))
     except ChatError as error:

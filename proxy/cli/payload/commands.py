@@ -250,7 +250,7 @@ def _create_request(
 
 def _load_config(file: Path | None, env_file: Path | None, insecure: bool) -> Config:
     with exit_on_config_errors():
-        checked = load_configuration(file, read_environment(env_file), insecure)
+        checked = load_configuration(file, read_environment(env_file, file), insecure)
     print_problems(checked.warnings)
     return checked.config
 

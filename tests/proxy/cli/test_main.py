@@ -45,6 +45,12 @@ def test_wrong_usage_has_status_2_and_writes_to_stderr(args: tuple[str, ...], co
         assert result.stdout == ""
 
 
+@pytest.mark.parametrize("module", ["dragoman", "dragoman.proxy.cli"])
+def test_a_module_runs_the_command(module: str) -> None:
+    run = run_python("-m", module, "--version")
+    assert (run.returncode, run.stdout) == (0, f"dragoman {__version__}\n")
+
+
 def test_help_loads_no_heavy_module() -> None:
     script = (
         "import sys\nfrom dragoman.proxy.cli.main import main\nsys.argv[1:] = ['--help']\n"

@@ -23,6 +23,9 @@ SECRETS = (
     "duplicate-key.yaml",
     "unknown-key.yaml",
     "scalar-for-mapping.yaml",
+    "syntax.yaml",
+    "misspelled.yaml",
+    "litellm.yaml",
 )
 
 

@@ -22,15 +22,15 @@ def blocks() -> Iterator[tuple[str, str]]:
 
 
 def complete(block: str) -> str:
-    """The block with the providers that its models name, or with a model for its first provider."""
+    """The block with the providers that its models name, or with a model for its providers."""
     keys = re.findall(r"^(\w+):", block, re.MULTILINE)
     if "providers" not in keys:
         names = dict.fromkeys(re.findall(r"provider: ([\w-]+)", block)) or ["p"]
         providers = (f'  {name}: {{dialect: databricks, base_url: "https://x.example.com"}}\n' for name in names)
         block += "".join(["providers:\n", *providers])
     if "models" not in keys:
-        [name] = re.findall(r"^providers:\n  ([\w-]+):", block, re.MULTILINE)
-        block += f"models: {{fast: {{targets: [{{provider: {name}}}]}}}}\n"
+        names = re.findall(r"^  ([\w-]+):", block.partition("providers:\n")[2], re.MULTILINE)
+        block += f"models: {{fast: {{targets: [{', '.join(f'{{provider: {name}}}' for name in names)}]}}}}\n"
     return block
 
 

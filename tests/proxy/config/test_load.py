@@ -170,7 +170,7 @@ def test_a_store_smaller_than_the_default_response_is_valid() -> None:
 def test_all_problems_are_reported_in_the_order_of_the_file() -> None:
     text = """\
 models: {m: {targets: [{provider: q}]}}
-server: {port: x, hots: 1}
+server: {port: x, hots: localhost}
 providers: {p: {dialect: x, base_url: "${X}"}}
 """
     expected = ["unknown-provider", "invalid-value", "unknown-key", "invalid-value", "unset-variable"]

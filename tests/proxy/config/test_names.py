@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.proxy.config.models import TargetChoice
-from dragoman.proxy.config.names import match, matches, upstream_name
+from dragoman.proxy.config.names import find_common_name, match, matches, upstream_name
 from dragoman.proxy.config.values import is_model_name, is_model_pattern
 
 MODELS = dict.fromkeys(["fast", "*", "gpt-*", "gpt-4*", "gpt-*-mini", "openai/*", "*-vision", "a/*/c", "o*"])
@@ -68,6 +68,20 @@ def test_the_upstream_gets_the_targets_name_or_the_clients(
     pattern: str, target: TargetChoice, asked: str, name: str
 ) -> None:
     assert upstream_name(pattern, target, asked) == name
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "name"),
+    [
+        ("gpt-*", "*-mini", "gpt--mini"),
+        ("a*b*c", "*c", "abc"),
+        ("gpt-*", "claude-*", None),
+        ("*-mini", "*-nano", None),
+        ("a*", "ab*", "ab"),
+    ],
+)
+def test_a_common_name_of_two_patterns_is_found(one: str, other: str, name: str | None) -> None:
+    assert find_common_name(one, other) == find_common_name(other, one) == name
 
 
 @given(st.text(max_size=20))
