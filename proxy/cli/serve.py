@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from .options import (
+    DEFAULT_FILE,
     ConfigFile,
     EnvFile,
     Insecure,
@@ -18,6 +20,7 @@ from .options import (
 )
 
 if TYPE_CHECKING:
+    from dragoman.proxy.config.load import CheckedConfig
     from dragoman.proxy.config.models import Config
 
 __all__ = ["serve"]
@@ -41,14 +44,25 @@ def serve(
     ] = "info",
 ) -> None:
     """Serve the configured models."""
+    from dragoman.proxy.config.envfile import FILE as ENV_FILE
+
+    file = config or (DEFAULT_FILE if DEFAULT_FILE.exists() else None)
+
+    def load() -> CheckedConfig:
+        checked = load_configuration(file, read_environment(env_file, file), insecure)
+        files = (*checked.files, env_file or (file or DEFAULT_FILE).parent / ENV_FILE)
+        return replace(checked, config=_override_address(checked.config, host, port), files=files)
+
     with exit_on_config_errors():
-        checked = load_configuration(config, read_environment(env_file, config), insecure)
+        checked = load()
     print_problems(checked.warnings)
     from .server_process import run
 
     form = log_format or ("console" if sys.stderr.isatty() else "json")
-    with_address = _override_address(checked.config, host, port)
-    raise typer.Exit(run(with_address, insecure=insecure, log_format=form, log_level=log_level))
+    source = None if file is None else load
+    raise typer.Exit(
+        run(checked.config, files=checked.files, insecure=insecure, log_format=form, log_level=log_level, source=source)
+    )
 
 
 def _override_address(config: Config, host: str | None, port: int | None) -> Config:

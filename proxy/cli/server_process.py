@@ -12,13 +12,16 @@ import ctypes
 import gc
 import signal
 import sys
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any, TypeVar
 
 from dragoman.proxy.config.models import Config
 from dragoman.proxy.config.values import format_seconds
-from dragoman.proxy.server.lifecycle import RunningProxy, StartError, start
+from dragoman.proxy.server.lifecycle import RunningProxy, start
+from dragoman.proxy.server.reload import ConfigSource
+from dragoman.proxy.server.serving_state import StartError
 from dragoman.proxy.telemetry.line_writer import LineWriter, QueuedText
 from dragoman.proxy.telemetry.log import render_drops
 from dragoman.proxy.upstreams.factory import describe_engines
@@ -32,16 +35,30 @@ _MMAP_THRESHOLD, _TRIM_THRESHOLD = -3, -1  # M_MMAP_THRESHOLD and M_TRIM_THRESHO
 _T = TypeVar("_T")
 
 
-def run(config: Config, *, insecure: bool = False, log_format: str = "json", log_level: str = "info") -> int:
-    """Serve until SIGTERM or SIGINT; a second signal ends the waiting. Returns the exit status: 0, or 2 if the proxy
-    cannot start."""
+def run(
+    config: Config,
+    *,
+    insecure: bool = False,
+    log_format: str = "json",
+    log_level: str = "info",
+    source: ConfigSource | None = None,
+    files: Sequence[Path] = (),
+) -> int:
+    """Serve until SIGTERM or SIGINT; a second signal ends the waiting. At SIGHUP, `source` reads the configuration
+    again; `files` are what it was read from. Returns the exit status: 0, or 2 if the proxy cannot start."""
 
     console = LineWriter(sys.stderr.fileno(), partial(render_drops, log_format))
 
     async def serve() -> int:
         try:
             proxy = await start(
-                config, insecure=insecure, log_format=log_format, log_level=log_level, log_stream=console
+                config,
+                insecure=insecure,
+                log_format=log_format,
+                log_level=log_level,
+                log_stream=console,
+                source=source,
+                files=files,
             )
         except StartError as error:
             print(f"error: {error}", file=sys.stderr)
@@ -94,20 +111,16 @@ def _print_stopping(proxy: RunningProxy) -> None:
 
 
 def _listen_to_signals(proxy: RunningProxy) -> asyncio.Event:
-    """An event that the first SIGTERM or SIGINT sets. The second one sets `stop_now`. SIGHUP is ignored."""
+    """An event that the first SIGTERM or SIGINT sets. The second one sets `stop_now`. SIGHUP reloads."""
     first = asyncio.Event()
 
     def receive() -> None:
         (proxy.stop_now if first.is_set() else first).set()
 
-    def ignore() -> None:
-        text = "the configuration is not read again; restart dragoman to apply changes"
-        proxy.log.warning("signal_ignored", signal="SIGHUP", message=text)
-
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, receive)
-    loop.add_signal_handler(signal.SIGHUP, ignore)
+    loop.add_signal_handler(signal.SIGHUP, proxy.reloader.request, "SIGHUP")
     return first
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from pathlib import Path as FilePath
 from typing import Any, TypeAlias
 
 from dragoman.adapters.paths import Path, format_path
@@ -51,6 +52,8 @@ class Document:
         self.lines = lines
         self.root = Node({}, Span(1, 1, 1, 1))
         self.problems: list[Problem] = []
+        self.files: list[FilePath] = []
+        """Further files that it was read from."""
 
     def find(self, path: Path) -> Node | None:
         """The node at a path, or None."""

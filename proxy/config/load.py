@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from .access import check_access
@@ -26,10 +26,11 @@ __all__ = ["CheckedConfig", "ConfigErrors", "Problem", "check", "check_text", "l
 
 @dataclass(frozen=True, slots=True)
 class CheckedConfig:
-    """A valid configuration, and the warnings about it."""
+    """A valid configuration, the warnings about it, and the files that it was read from."""
 
     config: Config
     warnings: tuple[Problem, ...]
+    files: tuple[Path, ...] = ()
 
 
 def load(path: Path, env: Mapping[str, str]) -> Config:
@@ -40,7 +41,8 @@ def load(path: Path, env: Mapping[str, str]) -> Config:
 def check(path: Path, env: Mapping[str, str], *, insecure: bool = False) -> CheckedConfig:
     """Load the file, and return the warnings too. `insecure`, as in `serve --insecure`, allows settings that only
     expose keys or providers to the network. Raises ConfigErrors."""
-    return _check_document(read_document(path), env, path.parent, insecure)
+    checked = _check_document(read_document(path), env, path.parent, insecure)
+    return replace(checked, files=(path, *checked.files))
 
 
 def check_text(text: str, name: str, env: Mapping[str, str], *, insecure: bool = False) -> CheckedConfig:
@@ -65,4 +67,9 @@ def _check_document(document: Document, env: Mapping[str, str], folder: Path, in
     problems = ConfigErrors(document.problems)
     if config is None or any(problem.severity == "error" for problem in problems.problems):
         raise problems
-    return CheckedConfig(config, tuple(problems.problems))
+    return CheckedConfig(config, tuple(problems.problems), (*document.files, *_list_certificates(config)))
+
+
+def _list_certificates(config: Config) -> list[Path]:
+    given = [provider.tls for provider in config.providers.values()]
+    return [Path(path) for tls in given for path in (tls.ca, tls.cert, tls.key) if path is not None]

@@ -119,6 +119,9 @@ class Server(ConfigModel):
     """Whether answers name the target that they come from, in the header `x-dragoman-target: provider/model`."""
     limits: ServerLimits = ServerLimits()
     """How much the server takes on at one time."""
+    reload: Literal["signal", "watch", "off"] = "signal"
+    """When the configuration is read again: signal, at SIGHUP; watch, also when one of its files changes; off, never.
+    A file with errors changes nothing."""
     admin_port: Annotated[int, Field(ge=0, le=65535), NO_BOOL] | None = None
     """The port of a listener of its own for /metrics and health; 0 takes a free one. Default: there is none."""
     admin_host: Text = "127.0.0.1"

@@ -47,7 +47,7 @@ def _substitute(document: Document, path: KeyPath, text: str, env: Mapping[str, 
         parts.append(text[end : match.start()])
         end = match.end()
         try:
-            parts.append("${" if match[0] == "$${" else _look_up(match[1], env, folder))
+            parts.append("${" if match[0] == "$${" else _look_up(document, match[1], env, folder))
         except _NoValueError as error:
             code, message, hint = error.args
             document.add_problem(path, code, message, expected=_FORMS if code == "bad-variable" else "", hint=hint)
@@ -55,11 +55,12 @@ def _substitute(document: Document, path: KeyPath, text: str, env: Mapping[str, 
     return "".join([*parts, text[end:]]) if complete else None
 
 
-def _look_up(inside: str | None, env: Mapping[str, str], folder: Path) -> str:
+def _look_up(document: Document, inside: str | None, env: Mapping[str, str], folder: Path) -> str:
     if inside is None:
         raise _NoValueError("bad-variable", "a variable is not closed with }", "")
     if inside.startswith("file:"):
-        return _read_file(folder / inside.removeprefix("file:"))
+        document.files.append(folder / inside.removeprefix("file:"))
+        return _read_file(document.files[-1])
     match = _NAME.fullmatch(inside)
     if match is None:
         raise _NoValueError("bad-variable", "this is not the name of a variable", "")

@@ -40,14 +40,14 @@ class BodyWorker:
     """The thread. Used inside one event loop; the thread starts with the first work."""
 
     def __init__(self, most_waiting: int) -> None:
-        self._most_waiting = most_waiting
+        self.most_waiting = most_waiting
         self._threads = ThreadPoolExecutor(1, "large-bodies")
         self._waiting = 0
         self._usual_switch = sys.getswitchinterval()
 
     def admit(self) -> None:
         """Refuse a large request if too many wait. Raises Fault."""
-        if self._waiting >= self._most_waiting:
+        if self._waiting >= self.most_waiting:
             text = f"{self._waiting} large requests wait to be read (server.limits.large_requests)"
             raise Fault("overloaded", text, code="overloaded", retry_after=_RETRY_AFTER)
 

@@ -59,6 +59,13 @@ class HttpServer(Server):
     take. Connections beyond `most_connections` get 503."""
 
     def __init__(self, application: Application, header_timeout: float, most_connections: int = 10_000) -> None:
+        self.configure(header_timeout, most_connections)
+        super().__init__(application.handle, request_factory=_create_request, handler_cancellation=True)
+        self._application = application
+        self.is_draining = False
+
+    def configure(self, header_timeout: float, most_connections: int) -> None:
+        """Set the limits of new connections."""
         self._options: dict[str, Any] = {
             "access_log": None,
             "keepalive_timeout": header_timeout,
@@ -66,10 +73,7 @@ class HttpServer(Server):
             "auto_decompress": False,
             "lingering_time": _LINGER,
         }
-        super().__init__(application.handle, request_factory=_create_request, handler_cancellation=True)
-        self._application = application
         self.most_connections = most_connections
-        self.is_draining = False
 
     def __call__(self) -> RequestHandler:
         return _Connection(self._application, self, **self._options)

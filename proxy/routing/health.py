@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from random import Random
 from typing import Literal, TypeAlias
 
@@ -107,6 +107,10 @@ class TargetHealth:
             return self._rest(_LOCKED_OUT)
         return 0.0
 
+    def adopt(self, rules: Breaker) -> None:
+        """Follow the rules of a new configuration from now on."""
+        self._rules = rules
+
     def measure(self, seconds: float) -> None:
         """Take the time to the first byte of an answer."""
         known = self.latency
@@ -157,6 +161,13 @@ class HealthRegistry:
         if len(self._known) > _MOST_TARGETS:
             self._known.popitem(last=False)
         return health
+
+    def take_over(self, previous: HealthRegistry, providers: Collection[str]) -> None:
+        """Take the health of the targets of these providers from the registry of the previous configuration."""
+        for (provider, model), health in previous.list_all():
+            if provider in providers:
+                health.adopt(self._rules)
+                self._known[provider, model] = health
 
     def list_all(self) -> list[tuple[tuple[str, str], TargetHealth]]:
         """Every known target and its health."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hmac
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
@@ -42,25 +41,33 @@ ANYONE = Caller(None)
 class Keys:
     """The configured keys. If there are none, every client may use every model."""
 
-    def __init__(self, keys: Sequence[Key], counters: RateCounters | None = None) -> None:
+    def __init__(self, keys: Sequence[Key], counters: RateCounters | None = None, previous: Keys | None = None) -> None:
         counters = counters or LocalCounters()
-        self._known = [(_digest(key.key.get_secret_value()), _create_caller(key, counters)) for key in keys]
+        before = {} if previous is None else previous._limiters
+        self._known: dict[bytes, Caller] = {}
+        for key in keys:
+            self._known[_digest(key.key.get_secret_value())] = _create_caller(key, counters, before.get(key.name))
 
     def __bool__(self) -> bool:
         return bool(self._known)
 
+    @property
+    def _limiters(self) -> dict[str | None, Limiter | None]:
+        """The limiters by the names of their keys."""
+        return {caller.name: caller.limiter for caller in self._known.values()}
+
     def authenticate(self, headers: Mapping[str, str]) -> Caller:
-        """Find the caller with the key in these headers. Raises Fault, whose text never contains a key."""
+        """Find the caller with the key in these headers. Raises Fault, whose text never contains a key.
+
+        Keys are found by their digests: how long that takes tells nothing about a known key, because nobody can choose
+        the digest of what he sends.
+        """
         if not self._known:
             return ANYONE
         given = [_digest(key) for key in _read_keys(headers)]
         if not given:
             raise _auth_fault(f"no API key was given: send it as {_FORMS}")
-        found: list[Caller] = []
-        for known, caller in self._known:  # compare all of them: the time must not depend on which one it is
-            for digest in given:
-                if hmac.compare_digest(known, digest):
-                    found.append(caller)
+        found = [caller for digest in given if (caller := self._known.get(digest)) is not None]
         if not found:
             raise _auth_fault("the API key is not known here")
         if len(found) > 1:
@@ -68,9 +75,9 @@ class Keys:
         return found[0]
 
 
-def _create_caller(key: Key, counters: RateCounters) -> Caller:
+def _create_caller(key: Key, counters: RateCounters, previous: Limiter | None) -> Caller:
     is_limited = key.rate != RateLimits()
-    limiter = Limiter(f"the key {key.name}", key.rate, counters) if is_limited else None
+    limiter = Limiter(f"the key {key.name}", key.rate, counters, previous=previous) if is_limited else None
     return Caller(key.name, tuple(key.models), key.priority == "low", limiter)
 
 

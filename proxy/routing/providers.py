@@ -6,12 +6,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from dragoman.adapters.dialect import Dialect
 from dragoman.adapters.litellm import LITELLM
+from dragoman.proxy.config.keyfile import read_stamp
 from dragoman.proxy.config.models import Config, Provider
-from dragoman.proxy.config.traffic import RateLimits, Timeouts
+from dragoman.proxy.config.traffic import Pool, RateLimits, Retries, Timeouts
 from dragoman.proxy.upstreams.call_slots import CallSlots
 from dragoman.proxy.upstreams.credentials import NO_CREDENTIALS, CredentialObserver, Credentials, FixedKey, KeyFile
 from dragoman.proxy.upstreams.interface import Upstream
@@ -24,6 +25,21 @@ __all__ = ["CreateUpstream", "ProviderState", "create_provider"]
 
 _ENGINE_DIALECT = "openai"
 _ENGINE_PROTOCOLS = ("chat",)
+
+_NOT_CONNECTING = {
+    "api_version",
+    "emulate",
+    "kind",
+    "limits",
+    "policy",
+    "pool",
+    "profile",
+    "protocols",
+    "rate",
+    "reasoning_tags",
+    "timeouts",
+}
+"""Settings of a provider that its upstream does not read."""
 
 CreateUpstream: TypeAlias = Callable[[str, Provider, Timeouts, Credentials], Upstream]
 
@@ -44,6 +60,8 @@ class ProviderState:
     """Seconds that a call may wait for a place."""
     retries: RetryBudget
     limiter: Limiter | None
+    connection: Mapping[str, Any]
+    """What the upstream depends on."""
 
 
 def create_provider(
@@ -54,24 +72,52 @@ def create_provider(
     create_upstream: CreateUpstream,
     observer: CredentialObserver,
     counters: RateCounters,
+    previous: ProviderState | None = None,
 ) -> ProviderState:
-    """The provider's state, with its upstream. Raises OSError, or BadKeyFile, for files that cannot be used."""
+    """The provider's state, with its upstream. `previous` is the state under an earlier configuration: its connections
+    and its counters are kept as far as nothing about them has changed. Raises OSError, or BadKeyFile, for files that
+    cannot be used."""
     dialect = LITELLM if provider.engine == "litellm" else dialects[provider.dialect or _ENGINE_DIALECT]
     timeouts = provider.timeouts or config.timeouts
     assumed = _ENGINE_PROTOCOLS if provider.engine else dialect.list_default_protocols(provider.address)
     wanted = provider.protocols or assumed
     called = tuple(protocol for protocol in dialect.called if protocol in wanted)
-    upstream = create_upstream(name, provider, timeouts, _create_credentials(name, dialect, provider, observer))
+    connection = _describe_connection(provider, timeouts)
+    if previous is not None and previous.connection == connection:
+        upstream = previous.upstream
+    else:
+        upstream = create_upstream(name, provider, timeouts, _create_credentials(name, dialect, provider, observer))
     profile = provider.profile or dialect.called_profile
     assumes_protocols = not provider.protocols and not provider.engine
-    slots = CallSlots(name, provider.pool.connections, provider.pool.queue)
-    wait, retries = provider.pool.queue_timeout, RetryBudget(config.retries)
+    slots = _create_slots(name, provider.pool, previous)
+    wait, retries = provider.pool.queue_timeout, _create_retries(config.retries, previous)
     limiter = None
     if provider.rate != RateLimits():
-        limiter = Limiter(f"the provider {name}", provider.rate, counters, LIMITED_HERE)
+        before = None if previous is None else previous.limiter
+        limiter = Limiter(f"the provider {name}", provider.rate, counters, LIMITED_HERE, before)
     return ProviderState(
-        name, dialect, called, assumes_protocols, profile, timeouts, upstream, slots, wait, retries, limiter
+        name, dialect, called, assumes_protocols, profile, timeouts, upstream, slots, wait, retries, limiter, connection
     )
+
+
+def _describe_connection(provider: Provider, timeouts: Timeouts) -> Mapping[str, Any]:
+    """What a provider's upstream depends on. If it is the same under a new configuration, the connections, the tokens
+    and the engine stay. Raises OSError."""
+    tls = provider.tls
+    files = [read_stamp(Path(path)) for path in (tls.ca, tls.cert, tls.key) if path is not None]
+    waits = (timeouts.connect, timeouts.total if provider.engine == "litellm" else None, provider.pool.idle)
+    return {**provider.model_dump(exclude=_NOT_CONNECTING), "waits": waits, "files": files}
+
+
+def _create_slots(name: str, pool: Pool, previous: ProviderState | None) -> CallSlots:
+    """The places for calls: those that are there, with the calls that have them, unless their numbers change."""
+    if previous is not None and (previous.slots.slots, previous.slots.queue) == (pool.connections, pool.queue):
+        return previous.slots
+    return CallSlots(name, pool.connections, pool.queue)
+
+
+def _create_retries(rules: Retries, previous: ProviderState | None) -> RetryBudget:
+    return previous.retries if previous is not None and previous.retries.rules == rules else RetryBudget(rules)
 
 
 def _create_credentials(name: str, dialect: Dialect, provider: Provider, observer: CredentialObserver) -> Credentials:

@@ -99,18 +99,33 @@ class LocalCounters(RateCounters):
         self._arrivals[name] = max(self._arrivals.get(name, now), now) + amount * _MINUTE / rate.per_minute
 
 
+class _Running:
+    """How many requests run."""
+
+    __slots__ = ("count",)
+
+    def __init__(self) -> None:
+        self.count = 0
+
+
 class Limiter:
     """Admits requests by the rules of one key or provider; `owner` names it in messages, and `code` the refusals. A
-    request that was admitted has to be settled."""
+    request that was admitted has to be settled. Requests that `previous`, the limiter of an earlier configuration, has
+    admitted count too."""
 
     def __init__(
-        self, owner: str, rules: RateLimits, counters: RateCounters, code: str = "rate_limit_exceeded"
+        self,
+        owner: str,
+        rules: RateLimits,
+        counters: RateCounters,
+        code: str = "rate_limit_exceeded",
+        previous: Limiter | None = None,
     ) -> None:
         self._owner = owner
         self._code = code
         self._counters = counters
         self._most = rules.concurrency
-        self._running = 0
+        self._running: _Running = _Running() if previous is None else previous._running
         self._rates = {
             unit: Rate(limit, min(rules.burst or limit, limit))
             for unit, limit in (("requests", rules.requests_per_minute), ("tokens", rules.tokens_per_minute))
@@ -119,21 +134,21 @@ class Limiter:
 
     async def admit(self, count: int = 1) -> Admission:
         """Admit so many requests at once, or refuse them. `settle` them if they are admitted."""
-        if self._most is not None and self._running >= self._most:
+        if self._most is not None and self._running.count >= self._most:
             text = f"{self._owner} may have {self._most} requests at one time"
             return await self._refuse(Fault("rate_limit", text, code=self._code, retry_after=1.0))
-        self._running += 1  # before anything is waited for
+        self._running.count += 1  # before anything is waited for
         admission = None
         try:
             admission = await self._take(count)
         finally:
             if admission is None or admission.refusal is not None:
-                self._running -= 1
+                self._running.count -= 1
         return admission
 
     def settle(self, tokens: int) -> None:
         """The request has ended, and used so many tokens."""
-        self._running -= 1
+        self._running.count -= 1
         rate = self._rates.get("tokens")
         if rate is not None and tokens > 1:
             self._counters.add(self._name("tokens"), rate, tokens - 1)  # one was taken at the beginning

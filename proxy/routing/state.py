@@ -1,4 +1,8 @@
-"""What an exchange looks up: models, their targets, and keys. Created once from the configuration, and immutable."""
+"""What an exchange looks up: models, their targets, and keys. Created once from the configuration, and immutable.
+
+A new configuration makes a new state. It takes over from the previous one what is not about the configuration: the
+connections and engines of providers that stay as they are, the health of their targets, and what is counted.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +17,7 @@ from dragoman.adapters.extras import ExtraParameters
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.listing import ListedModel, Task
 from dragoman.adapters.suggestions import did_you_mean
-from dragoman.proxy.config.models import Config, Model
+from dragoman.proxy.config.models import Config, Model, TargetChoice
 from dragoman.proxy.config.names import match, upstream_name
 from dragoman.proxy.upstreams.credentials import NO_OBSERVER, CredentialObserver
 from dragoman.proxy.upstreams.factory import UpstreamFactory
@@ -25,6 +29,7 @@ from .keys import Caller, Keys
 from .providers import CreateUpstream, ProviderState, create_provider
 from .rate_limits import LocalCounters, RateCounters
 from .targets import Candidate, create_candidate
+from .unserved import UnservedProtocols
 
 __all__ = ["RouterState"]
 
@@ -49,8 +54,9 @@ class _ModelEntry:
 class RouterState:
     """Models, providers and keys. Created inside a running event loop; `close` it after its last exchange.
 
-    `observer` is called when credentials change. `counters` count what is limited, by default in this process. Raises
-    OSError, or BadKeyFile, for files that cannot be used.
+    `observer` is called when credentials change. `counters` count what is limited, by default in this process.
+    `previous` is the state that this one replaces: both may serve for a while, and `close` what only one of them uses.
+    Raises OSError, or BadKeyFile, for files that cannot be used.
     """
 
     def __init__(
@@ -61,19 +67,25 @@ class RouterState:
         create_upstream: CreateUpstream | None = None,
         observer: CredentialObserver = NO_OBSERVER,
         counters: RateCounters | None = None,
+        previous: RouterState | None = None,
     ) -> None:
-        create_upstream = create_upstream or UpstreamFactory().create_upstream
-        counters = counters or LocalCounters()
-        self.keys = Keys(config.keys, counters)
+        if previous is not None:
+            create_upstream, counters = previous._create_upstream, previous._counters
+        self._create_upstream: CreateUpstream = create_upstream or UpstreamFactory().create_upstream
+        self._counters: RateCounters = counters or LocalCounters()
+        self.keys: Keys = Keys(config.keys, self._counters, None if previous is None else previous.keys)
         self._random = random or Random()
         self._healths = HealthRegistry(config.breaker, Random())
         self.most_attempts = config.retries.attempts
         self._since = int(time.time())
         self._default_model = config.server.default_model
-        self._providers = {
-            name: create_provider(name, provider, config, dialects, create_upstream, observer, counters)
-            for name, provider in config.providers.items()
-        }
+        before: Mapping[str, ProviderState] = {} if previous is None else previous._providers
+        self._providers: dict[str, ProviderState] = self._create_providers(config, dialects, observer, before)
+        self._unserved: dict[tuple[str, str, str | None], UnservedProtocols] = {}
+        if previous is not None:
+            kept = {name for name, one in self._providers.items() if one.upstream in previous.upstreams}
+            self._healths.take_over(previous._healths, kept)
+            self._unserved = {place: known for place, known in previous._unserved.items() if place[0] in kept}
         self._models = {name: self._create_entry(config, name, model) for name, model in config.models.items()}
 
     @property
@@ -94,9 +106,29 @@ class RouterState:
         used = {target.provider.name for entry in self._models.values() for target in entry.targets}
         return [provider.upstream for provider in self._providers.values() if provider.name in used]
 
-    async def close(self) -> None:
-        for provider in self._providers.values():
-            await provider.upstream.close()
+    async def close(self, keep: Collection[Upstream] = ()) -> None:
+        """Close the upstreams, except those that other states use."""
+        for upstream in self.upstreams:
+            if upstream not in keep:
+                await upstream.close()
+
+    def _create_providers(
+        self,
+        config: Config,
+        dialects: Mapping[str, Dialect],
+        observer: CredentialObserver,
+        before: Mapping[str, ProviderState],
+    ) -> dict[str, ProviderState]:
+        """The providers, in the order of the configuration. Engines are created last: nothing that can fail follows,
+        so a state that cannot be created leaves nothing behind."""
+        given = config.providers
+        made = {
+            name: create_provider(
+                name, given[name], config, dialects, self._create_upstream, observer, self._counters, before.get(name)
+            )
+            for name in sorted(given, key=lambda name: given[name].engine is not None)
+        }
+        return {name: made[name] for name in given}
 
     def resolve_model(self, requested: object, deployment: str | None = None) -> str:
         """The model's name for a request that may omit it: the requested one, the deployment's, or the default.
@@ -206,11 +238,24 @@ class RouterState:
 
     def _create_entry(self, config: Config, pattern: str, model: Model) -> _ModelEntry:
         targets = tuple(
-            create_candidate(self._providers[choice.provider], config, pattern, model, choice, self._healths)
+            create_candidate(
+                self._providers[choice.provider],
+                config,
+                pattern,
+                model,
+                choice,
+                self._healths,
+                self._find_unserved(choice),
+            )
             for choice in model.targets
         )
         after: dict[str, tuple[str, ...]] = {reason: tuple(names) for reason, names in model.fallbacks_for.items()}
         return _ModelEntry(targets, tuple(model.fallbacks), after, BALANCES[model.balance], model.task)
+
+    def _find_unserved(self, choice: TargetChoice) -> UnservedProtocols:
+        """What is known of the protocols that a target does not serve; by name of the model, if it is a pattern's."""
+        place = (choice.provider, choice.model or "*", choice.deployment)
+        return self._unserved.setdefault(place, UnservedProtocols())
 
     def _create_listing(self, name: str, pattern: str) -> ListedModel:
         entry = self._models[pattern]

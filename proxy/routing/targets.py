@@ -104,8 +104,9 @@ def create_candidate(
     model: Model,
     choice: TargetChoice,
     healths: HealthRegistry,
+    unserved: UnservedProtocols,
 ) -> Candidate:
-    """The candidate for a target of the model that is configured as `pattern`."""
+    """The candidate for a target of the model that is configured as `pattern`. `unserved` is what is known of it."""
     configured = config.providers[choice.provider]
     target = Target(
         model=upstream_name(pattern, choice, pattern),
@@ -129,7 +130,7 @@ def create_candidate(
     is_default = provider.assumes_protocols
     plan = plan_target(provider.name, provider.dialect, provider.protocols, target, is_default=is_default)
     health = healths.find(provider.name, target.model)
-    return Candidate(provider, plan, choice, UnservedProtocols(), health, pattern, model.hedge_after, healths)
+    return Candidate(provider, plan, choice, unserved, health, pattern, model.hedge_after, healths)
 
 
 def _list_limits(limits: Limits) -> dict[str, int]:

@@ -26,6 +26,7 @@ from dragoman.proxy.telemetry.metrics import ExchangeMetrics
 
 from .gateway import HEALTH, Gateway
 from .gauges import read_gauges
+from .reload import ReloadStatus
 
 __all__ = ["AdminListener", "Page", "create_pages"]
 
@@ -37,16 +38,20 @@ _PUBLIC = frozenset({"/live", "/ready"})
 """What needs no key: it says nothing but whether the proxy serves."""
 
 
-def create_pages(gateway: Gateway, server: HttpServer, metrics: ExchangeMetrics) -> dict[str, Page]:
+def create_pages(
+    gateway: Gateway, server: HttpServer, metrics: ExchangeMetrics, reloads: ReloadStatus
+) -> dict[str, Page]:
     """What the admin listener answers, by path."""
-    exposition = Exposition(metrics, partial(read_gauges, gateway, server))
+    exposition = Exposition(metrics, partial(read_gauges, gateway, server, reloads))
 
     def write_metrics(request: BaseRequest) -> tuple[int, bytes, str]:
         return (200, *exposition.write(request.headers.get("Accept", "")))
 
     def write_health(request: BaseRequest) -> tuple[int, bytes, str]:
-        status, body = gateway.describe_health(get_path(request))
-        return status, serialize(body), "application/json"
+        path = get_path(request)
+        status, body = gateway.describe_health(path)
+        shown = {**body, "reload": reloads.to_json()} if path == "/health" else body
+        return status, serialize(shown), "application/json"
 
     return {"/metrics": write_metrics, **dict.fromkeys(HEALTH, write_health)}
 
@@ -62,11 +67,15 @@ class AdminListener:
         pages: Mapping[str, Page],
         log_defect: Callable[[BaseException | None], None],
     ) -> None:
-        self._key = None if server.admin_key is None else server.admin_key.get_secret_value().encode()
-        self._rules = BrowserRules(Server(host=server.admin_host), has_keys=self._key is not None)
+        self.configure(server)
         self._pages = pages
         self.log_defect = log_defect
         self.server = HttpServer(self, server.header_timeout, _MOST_CONNECTIONS)
+
+    def configure(self, server: Server) -> None:
+        """Take the key of a new configuration."""
+        self._key = None if server.admin_key is None else server.admin_key.get_secret_value().encode()
+        self._rules = BrowserRules(Server(host=server.admin_host), has_keys=self._key is not None)
 
     @property
     def url(self) -> str:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from hashlib import sha256
+from collections.abc import Collection, Mapping
 
 from aiohttp.web_request import BaseRequest
 from aiohttp.web_response import Response, StreamResponse
@@ -13,12 +12,11 @@ from dragoman.adapters.call import Call
 from dragoman.adapters.dialect import Dialect
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.pipeline import render_fault
-from dragoman.adapters.routes import Route, RouteTable
+from dragoman.adapters.routes import Route
 from dragoman.proxy.config.models import Config
 from dragoman.proxy.conversations.stores.interface import ResponseStore
 from dragoman.proxy.exchange.exchange import Exchange
 from dragoman.proxy.exchange.large_bodies import BodyWorker
-from dragoman.proxy.http.browser_rules import BrowserRules
 from dragoman.proxy.http.json_response import create_fault_response, create_response, serialize
 from dragoman.proxy.http.request_body import choose_request_id, get_host, get_path
 from dragoman.proxy.routing.keys import ANYONE
@@ -31,6 +29,7 @@ from dragoman.proxy.telemetry.record import MAX_PATH, ExchangeRecord
 
 from .model_listing import ModelQuery, ModelRoutes, list_models
 from .overload import OverloadGuard, Pressure
+from .serving_state import ServingState, ServingStates
 from .stored_responses import METHODS, StoredResponseHandler
 
 __all__ = ["HEALTH", "Gateway"]
@@ -44,63 +43,67 @@ _STOPPING = Fault("overloaded", "the proxy is shutting down", code="shutting_dow
 
 
 class Gateway:
-    """Answers every request. `draining` makes /ready answer 503. `running` are the exchanges that have not ended."""
+    """Answers every request, each from beginning to end by the state that is current when it comes. `draining` makes
+    /ready answer 503."""
 
     def __init__(
         self,
-        config: Config,
+        first: ServingState,
         dialects: Mapping[str, Dialect],
-        state: RouterState,
         store: ResponseStore | None,
         log: Log,
         mask: Mask,
         metrics: ExchangeMetrics | None = None,
     ) -> None:
-        self.state = state
+        self.states: ServingStates[Exchange | StoredResponseHandler] = ServingStates(first, mask)
         self.store = store
         self.draining = False
-        self.running: set[Exchange | StoredResponseHandler] = set()
-        self.overload = OverloadGuard(config.server.limits)
-        self.worker = BodyWorker(config.server.limits.large_requests)
-        self._configuration = sha256(config.model_dump_json().encode()).hexdigest()[:12]
-        self._server = config.server
-        self._browser_rules = BrowserRules(config.server, has_keys=bool(config.keys))
-        self._routes = RouteTable(dialects, config.server.profiles)
+        limits = first.config.server.limits
+        self.overload = OverloadGuard(limits)
+        self.worker = BodyWorker(limits.large_requests)
         self._model_routes = ModelRoutes(dialects)
         self.log = log
         self._journal = Journal(log, metrics)
         self._mask = mask
 
+    @property
+    def state(self) -> RouterState:
+        """What new requests look up."""
+        return self.states.current.router
+
+    @property
+    def running(self) -> Collection[Exchange | StoredResponseHandler]:
+        """The requests that have not ended."""
+        return self.states.running
+
     async def handle(self, request: BaseRequest) -> StreamResponse:
-        headers = self._create_headers(request)
+        serving = self.states.current
+        headers = _create_headers(serving, request)
         path = get_path(request).removesuffix("/")
         try:
             host = get_host(request)
-            self._browser_rules.check(host, request.headers)
-            if (preflight := self._browser_rules.answer_preflight(request.method, request.headers)) is not None:
+            serving.browser_rules.check(host, request.headers)
+            if (preflight := serving.browser_rules.answer_preflight(request.method, request.headers)) is not None:
                 return create_response(204, b"", {**headers, **preflight})
-            if (route := self._routes.match(path)) is not None:
+            if (route := serving.routes.match(path)) is not None:
                 if request.method == "POST":
-                    return await self._run_exchange(request, headers, path, route)
-                return self._answer_other_method(request, headers, "POST")
-            if (found := self._routes.match_stored_response(path)) is not None:
-                return await self._handle_stored(request, headers, *found)
+                    return await self._run_exchange(serving, request, headers, path, route)
+                return self._answer_other_method(serving, request, headers, "POST")
+            if (found := serving.routes.match_stored_response(path)) is not None:
+                return await self._handle_stored(serving, request, headers, *found)
             if (query := self._model_routes.match(path, request.headers)) is not None:
-                return self._list_models(request, headers, path, query)
+                return self._list_models(serving, request, headers, path, query)
             if path in HEALTH:
-                return self._answer_health(request, headers, path)
-            raise self._routes.unknown_path(path, request.headers)
+                return self._answer_health(serving, request, headers, path)
+            raise serving.routes.unknown_path(path, request.headers)
         except Fault as fault:
-            return self._refuse(request, headers, fault)
+            return self._refuse(serving, request, headers, fault)
 
-    def _create_headers(self, request: BaseRequest) -> dict[str, str]:
-        """The headers of every response to the request."""
-        given = request.headers
-        return {"x-request-id": choose_request_id(given), **self._browser_rules.write_headers(given)}
-
-    def _refuse(self, request: BaseRequest, headers: Mapping[str, str], fault: Fault) -> Response:
+    def _refuse(
+        self, serving: ServingState, request: BaseRequest, headers: Mapping[str, str], fault: Fault
+    ) -> Response:
         """Answer a request that has no exchange, in the dialect of the closest route."""
-        route = self._routes.closest_route(get_path(request), request.headers)
+        route = serving.routes.closest_route(get_path(request), request.headers)
         reply = render_fault(route, fault, Call(request.method, "", {}), headers["x-request-id"])
         response = create_fault_response(reply, request, _name_request(headers, route.dialect), self._mask)
         seen = {"request_id": headers["x-request-id"], "method": request.method, "path": get_path(request)[:MAX_PATH]}
@@ -110,96 +113,126 @@ class Gateway:
 
     def reject(self, request: BaseRequest, fault: Fault) -> Response:
         """Answer a request that the HTTP server rejected, or an exception that no handler caught."""
-        return self._refuse(request, self._create_headers(request), fault)
+        serving = self.states.current
+        return self._refuse(serving, request, _create_headers(serving, request), fault)
 
     def log_defect(self, error: BaseException | None) -> None:
         self.log.error("defect", exc_info=error)
 
+    def configure(self, config: Config) -> None:
+        """Take the limits of a new configuration."""
+        self.overload.configure(config.server.limits)
+        self.worker.most_waiting = config.server.limits.large_requests
+
     def stop_exchanges(self) -> None:
         """End every running exchange with a fault."""
-        for exchange in self.running:
+        for exchange in self.states.running:
             exchange.deadline.interrupt(Fault(_STOPPING.kind, _STOPPING.message, code=_STOPPING.code))
 
     async def _run_exchange(
-        self, request: BaseRequest, headers: Mapping[str, str], path: str, route: Route
+        self, serving: ServingState, request: BaseRequest, headers: Mapping[str, str], path: str, route: Route
     ) -> StreamResponse:
-        if (pressure := self.overload.judge(len(self.running))) != "none":
-            self._shed(request, pressure)
+        running = self.states.running
+        if (pressure := self.overload.judge(len(running))) != "none":
+            self._shed(serving, request, pressure)
         headers = _name_request(headers, route.dialect)
         exchange = Exchange(
             request,
             headers,
             path,
             route,
-            self.state,
+            serving.router,
             self.store,
-            self._server,
+            serving.config.server,
             self.log,
             self._mask,
             self.worker,
             self._journal,
         )
-        self.running.add(exchange)
+        running[exchange] = serving
         try:
             return await exchange.run()
         finally:
-            self.running.discard(exchange)
+            del running[exchange]
+            if serving is not self.states.current:
+                self.states.leave(serving)
 
-    def _shed(self, request: BaseRequest, pressure: Pressure) -> None:
+    def _shed(self, serving: ServingState, request: BaseRequest, pressure: Pressure) -> None:
         """Refuse a request that comes at a bad time. Raises Fault."""
-        if pressure == "full" or self.state.keys.authenticate(request.headers).can_wait:
+        if pressure == "full" or serving.router.keys.authenticate(request.headers).can_wait:
             raise self.overload.create_fault(len(self.running))
 
     async def _handle_stored(
-        self, request: BaseRequest, headers: Mapping[str, str], route: Route, response_id: str, part: str
+        self,
+        serving: ServingState,
+        request: BaseRequest,
+        headers: Mapping[str, str],
+        route: Route,
+        response_id: str,
+        part: str,
     ) -> StreamResponse:
         methods = METHODS.get(part)
         if methods is None:
-            raise self._routes.unknown_path(get_path(request), request.headers)
+            raise serving.routes.unknown_path(get_path(request), request.headers)
         if request.method not in methods:
-            return self._answer_other_method(request, headers, ", ".join(methods))
+            return self._answer_other_method(serving, request, headers, ", ".join(methods))
         record = ExchangeRecord(headers["x-request-id"], route.dialect.name, route.protocol)
         record.path, record.client = get_path(request)[:MAX_PATH], request.remote
         handler = StoredResponseHandler(request, headers, record, route, response_id, part)
-        self.running.add(handler)
+        self.states.running[handler] = serving
+        stall = serving.config.server.write_stall
         try:
-            return await handler.run(self.state.keys, self.store, self._journal, self._mask, self._server.write_stall)
+            return await handler.run(serving.router.keys, self.store, self._journal, self._mask, stall)
         finally:
-            self.running.discard(handler)
+            del self.states.running[handler]
+            if serving is not self.states.current:
+                self.states.leave(serving)
 
-    def _list_models(self, request: BaseRequest, headers: Mapping[str, str], path: str, query: ModelQuery) -> Response:
+    def _list_models(
+        self, serving: ServingState, request: BaseRequest, headers: Mapping[str, str], path: str, query: ModelQuery
+    ) -> Response:
         """Answer a request about models. Raises Fault."""
         if request.method not in ("GET", "HEAD"):
-            return self._answer_other_method(request, headers, "GET, HEAD")
+            return self._answer_other_method(serving, request, headers, "GET, HEAD")
         is_public = query.information.about == "none"
-        caller = ANYONE if is_public else self.state.keys.authenticate(request.headers)
+        caller = ANYONE if is_public else serving.router.keys.authenticate(request.headers)
         call = Call(request.method, path, {}, dict(request.query), request.headers)
-        body = self._mask(serialize(list_models(query, call, caller, self.state)))
+        body = self._mask(serialize(list_models(query, call, caller, serving.router)))
         seen = {"request_id": headers["x-request-id"], "dialect": query.dialect.name, "key": caller.name}
         self.log.info("model_list", **seen, bytes=len(body))
         return create_response(200, body, _name_request(headers, query.dialect))
 
-    def _answer_other_method(self, request: BaseRequest, headers: Mapping[str, str], allowed: str) -> Response:
+    def _answer_other_method(
+        self, serving: ServingState, request: BaseRequest, headers: Mapping[str, str], allowed: str
+    ) -> Response:
         allow = f"{allowed}, OPTIONS"
         headers = {**headers, "Allow": allow}
         if request.method == "OPTIONS":
             return create_response(204, b"", headers)
         fault = Fault("method_not_allowed", f"this address allows the methods {allow}", code="method_not_allowed")
-        return self._refuse(request, headers, fault)
+        return self._refuse(serving, request, headers, fault)
 
-    def _answer_health(self, request: BaseRequest, headers: Mapping[str, str], path: str) -> Response:
+    def _answer_health(
+        self, serving: ServingState, request: BaseRequest, headers: Mapping[str, str], path: str
+    ) -> Response:
         if request.method not in ("GET", "HEAD"):
-            return self._answer_other_method(request, headers, "GET, HEAD")
+            return self._answer_other_method(serving, request, headers, "GET, HEAD")
         if path == "/health":
-            self.state.keys.authenticate(request.headers)
+            serving.router.keys.authenticate(request.headers)
         status, body = self.describe_health(path)
         return create_response(status, serialize(body), headers)
 
     def describe_health(self, path: str) -> tuple[int, dict[str, str]]:
         """The status and the body of an answer at one of HEALTH."""
         word = "ok" if path == "/live" else "draining" if self.draining else "late" if self.overload.is_late else "ok"
-        about = {"version": __version__, "configuration": self._configuration} if path == "/health" else {}
+        about = {"version": __version__, "configuration": self.states.current.digest} if path == "/health" else {}
         return 200 if word == "ok" else 503, {"status": word, **about}
+
+
+def _create_headers(serving: ServingState, request: BaseRequest) -> dict[str, str]:
+    """The headers of every response to the request."""
+    given = request.headers
+    return {"x-request-id": choose_request_id(given), **serving.browser_rules.write_headers(given)}
 
 
 def _name_request(headers: Mapping[str, str], dialect: Dialect) -> Mapping[str, str]:

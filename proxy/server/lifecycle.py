@@ -3,28 +3,27 @@
 from __future__ import annotations
 
 import asyncio
-import ipaddress
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING
 
 from dragoman.adapters import dialects as all_dialects
 from dragoman.adapters.dialect import Dialect
-from dragoman.proxy.config.keyfile import BadKeyFile
 from dragoman.proxy.config.models import Config, Server
 from dragoman.proxy.conversations.stores.factory import open_store
 from dragoman.proxy.conversations.stores.interface import ResponseStore, StoreError
 from dragoman.proxy.http.aiohttp_server import HttpServer
-from dragoman.proxy.routing.state import RouterState
 from dragoman.proxy.telemetry.log import Log, LogOutput, create_log
 from dragoman.proxy.telemetry.mask import Mask, collect_secrets
 from dragoman.proxy.telemetry.metrics import ExchangeMetrics
-from dragoman.proxy.upstreams.credentials import CredentialObserver
-from dragoman.proxy.upstreams.factory import log_engines, start_engines
+from dragoman.proxy.upstreams.factory import log_engines
 from dragoman.proxy.upstreams.interface import Upstream
-from dragoman.proxy.upstreams.supervision.supervisor import EngineError
 
 from .gateway import Gateway
+from .reload import ConfigSource, Reloader
+from .serving_state import StartError, StateBuilder
 
 if TYPE_CHECKING:
     from .admin import AdminListener
@@ -36,30 +35,30 @@ _GRACE = 5.0  # seconds for interrupted exchanges to send their fault
 _FLUSH = 0.5  # seconds for clients to read the end of their answer
 
 
-class StartError(Exception):
-    """The proxy cannot start; the text says why, and what to do."""
-
-
 class RunningProxy:
     """A proxy that listens. `stop` drains it; `stop_now`, once set, ends all waiting of `stop`."""
 
     def __init__(
         self,
-        config: Config,
         gateway: Gateway,
         server: HttpServer,
         listener: asyncio.Server,
+        reloader: Reloader,
         admin: AdminListener | None = None,
     ) -> None:
-        self.config = config
-        self._drain = config.server.drain
+        self.reloader = reloader
         self._gateway = gateway
         self._server = server
         self._listener = listener
         self.admin = admin
-        self.host = config.server.host
+        self.host = self.config.server.host
         self.port: int = listener.sockets[0].getsockname()[1]
         self.stop_now = asyncio.Event()
+
+    @property
+    def config(self) -> Config:
+        """The configuration that new requests are served with."""
+        return self._gateway.states.current.config
 
     @property
     def url(self) -> str:
@@ -90,13 +89,14 @@ class RunningProxy:
         that have begun end for `drain.timeout` seconds, and end the rest with a fault. From the beginning on, every
         response closes its connection. `stop_now` ends all waiting.
         """
-        gateway, server = self._gateway, self._server
+        gateway, server, drain = self._gateway, self._server, self.config.server.drain
+        await self.reloader.close()
         gateway.draining = True
         server.drain()
-        await self._wait(self._drain.delay)
+        await self._wait(drain.delay)
         self._listener.close()
         await self._wait(_TICK)  # for requests that are on their way
-        await self._wait(self._drain.timeout, self._has_requests)
+        await self._wait(drain.timeout, self._has_requests)
         gateway.stop_exchanges()
         await _wait_while(lambda: bool(gateway.running), _GRACE)
         server.close_idle_connections()
@@ -106,7 +106,7 @@ class RunningProxy:
             await self.admin.close()
         gateway.overload.stop()
         gateway.worker.close()
-        await gateway.state.close()
+        await gateway.states.close()
         if gateway.store is not None:
             await gateway.store.close()
 
@@ -136,33 +136,27 @@ async def start(
     log_level: str = "info",
     log_stream: LogOutput | None = None,
     random: Random | None = None,
+    source: ConfigSource | None = None,
+    files: Sequence[Path] = (),
 ) -> RunningProxy:
-    """Start the engines, open the store, and listen, in the running event loop. Raises StartError."""
+    """Start the engines, open the store, and listen, in the running event loop. `source` reads the configuration again,
+    and `files` are what it was read from; without a source it never changes. Raises StartError."""
     server = config.server
-    if not (config.keys or insecure or _is_loopback(server.host)):
-        raise StartError(
-            f"refusing to listen on {server.host} without keys: anyone who reaches it could use your providers.\n"
-            "Add `keys:` to the configuration, listen on 127.0.0.1, or pass --insecure."
-        )
-    if server.admin_port is not None and server.admin_key is None and not _is_loopback(server.admin_host):
-        raise StartError(
-            f"refusing to listen on {server.admin_host} for metrics without a key.\n"
-            "Set server.admin_key, or let server.admin_host be 127.0.0.1."
-        )
     mask = Mask(collect_secrets(config))
     log = create_log(mask, log_format, log_level, log_stream)
-    state = _create_state(config, dialects, random, CredentialObserver(mask.add_secret, log.warning))
+    builder = StateBuilder(dialects, log, mask, random, insecure=insecure)
+    state = await builder.build(config)
     try:
-        await _start_engines(state, log)
         store = await _open_store(config, log)
     except BaseException:
-        await state.close()
+        await state.router.close()
         raise
     metrics = None if server.admin_port is None else ExchangeMetrics()
-    gateway = Gateway(config, dialects, state, store, log, mask, metrics)
+    gateway = Gateway(state, dialects, store, log, mask, metrics)
+    reloader = Reloader(source, builder, gateway.states, log, metrics)
     web_server = HttpServer(gateway, server.header_timeout, server.limits.connections)
     try:
-        admin = None if metrics is None else await _open_admin_listener(server, gateway, web_server, metrics)
+        admin = None if metrics is None else await _open_admin_listener(server, gateway, web_server, metrics, reloader)
         try:
             listener = await _listen(web_server, server.host, server.port, "--port, server.port")
         except StartError:
@@ -170,12 +164,21 @@ async def start(
                 await admin.close()
             raise
     except StartError:
-        await state.close()
+        await state.router.close()
         if store is not None:
             await store.close()
         raise
     gateway.overload.start()
-    return RunningProxy(config, gateway, web_server, listener, admin)
+    reloader.observers += [gateway.configure, partial(_configure_listeners, web_server, admin)]
+    reloader.start(files)
+    return RunningProxy(gateway, web_server, listener, reloader, admin)
+
+
+def _configure_listeners(web_server: HttpServer, admin: AdminListener | None, config: Config) -> None:
+    """Let the listeners follow a new configuration."""
+    web_server.configure(config.server.header_timeout, config.server.limits.connections)
+    if admin is not None:
+        admin.configure(config.server)
 
 
 async def _listen(web_server: HttpServer, host: str, port: int, settings: str) -> asyncio.Server:
@@ -189,32 +192,14 @@ async def _listen(web_server: HttpServer, host: str, port: int, settings: str) -
 
 
 async def _open_admin_listener(
-    server: Server, gateway: Gateway, web_server: HttpServer, metrics: ExchangeMetrics
+    server: Server, gateway: Gateway, web_server: HttpServer, metrics: ExchangeMetrics, reloader: Reloader
 ) -> AdminListener:
     """Raises StartError."""
     from .admin import AdminListener, create_pages
 
-    web = AdminListener(server, create_pages(gateway, web_server, metrics), gateway.log_defect)
+    web = AdminListener(server, create_pages(gateway, web_server, metrics, reloader.status), gateway.log_defect)
     web.listener = await _listen(web.server, server.admin_host, server.admin_port or 0, "server.admin_port")
     return web
-
-
-def _create_state(
-    config: Config, dialects: Mapping[str, Dialect], random: Random | None, observer: CredentialObserver
-) -> RouterState:
-    try:
-        return RouterState(config, dialects, random, observer=observer)
-    except OSError as error:  # ssl.SSLError included
-        raise StartError(f"a provider's TLS files or key file cannot be read: {error}") from None
-    except BadKeyFile as error:
-        raise StartError(f"a provider's key file contains no key: {error}") from None
-
-
-async def _start_engines(state: RouterState, log: Log) -> None:
-    try:
-        await start_engines(state.routed_upstreams, log)
-    except EngineError as error:
-        raise StartError(str(error)) from None
 
 
 async def _open_store(config: Config, log: Log) -> ResponseStore | None:
@@ -224,12 +209,3 @@ async def _open_store(config: Config, log: Log) -> ResponseStore | None:
         place = "XDG_STATE_HOME to a folder" if config.store.path is None else "store.path to a file"
         hint = f"Set {place} that can be written to, or set store.kind in the configuration to memory or none."
         raise StartError(f"{error}\n{hint}") from None
-
-
-def _is_loopback(host: str) -> bool:
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False

@@ -39,13 +39,17 @@ class OverloadGuard:
     tick in seconds, `memory` that of the process in bytes, 0 where the system does not tell it."""
 
     def __init__(self, limits: ServerLimits) -> None:
-        self._limits = limits
-        self._most_memory = limits.memory or read_memory_limit()
+        self.configure(limits)
         self._late_since: float | None = None
         self._expected = 0.0
         self._timer: asyncio.TimerHandle | None = None
         self.lag = 0.0
         self.memory = 0
+
+    def configure(self, limits: ServerLimits) -> None:
+        """Judge by these limits from now on."""
+        self._limits = limits
+        self._most_memory = limits.memory or read_memory_limit()
 
     def start(self) -> None:
         """Begin to measure."""

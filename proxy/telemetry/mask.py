@@ -33,6 +33,13 @@ class Mask:
         self._added: dict[str, tuple[str, ...]] = {}
         self._compile()
 
+    def set_secrets(self, secrets: Iterable[str]) -> None:
+        """Mask these secrets instead of those that were given before."""
+        given = tuple(secrets)
+        if given != self._given:
+            self._given = given
+            self._compile()
+
     def add_secret(self, owner: str, secret: str) -> None:
         """Mask this secret too. It replaces the owner's last one, which may still be in use, so the latest four of each
         owner are masked."""

@@ -74,6 +74,7 @@ class ExchangeMetrics:
         self._between = Histogram(
             "token_interval_seconds", "Between two events of a stream, on average", ("protocol", "target"), _SHORT
         )
+        self.reloads = Counter("config_reloads", "Reloads of the configuration", ("outcome",))
         self.counters = (
             self._requests,
             self._faults,
@@ -82,6 +83,7 @@ class ExchangeMetrics:
             self._tokens,
             self._cached,
             self._events,
+            self.reloads,
         )
         self.histograms = (self._durations, self._first, self._between)
 

@@ -23,17 +23,17 @@ _RETRY_AFTER = 1.0  # seconds
 class CallSlots:
     """The places for calls to the provider `name`: `slots` at one time, and `queue` calls that wait for one."""
 
-    __slots__ = ("_free", "_name", "_queue", "_slots", "_waiting")
+    __slots__ = ("_free", "_name", "_waiting", "queue", "slots")
 
     def __init__(self, name: str, slots: int, queue: int) -> None:
         self._name = name
-        self._slots = self._free = slots
-        self._queue = queue
+        self.slots = self._free = slots
+        self.queue = queue
         self._waiting: deque[asyncio.Future[None]] = deque()
 
     @property
     def in_use(self) -> int:
-        return self._slots - self._free
+        return self.slots - self._free
 
     @property
     def waiting(self) -> int:
@@ -53,8 +53,8 @@ class CallSlots:
 
     async def wait(self) -> None:
         """Wait for a place, and take it. Raises Fault if too many wait already."""
-        if len(self._waiting) >= self._queue:
-            text = f"{self._name}: {self._slots} calls are running, and {len(self._waiting)} are waiting"
+        if len(self._waiting) >= self.queue:
+            text = f"{self._name}: {self.slots} calls are running, and {len(self._waiting)} are waiting"
             raise Fault("upstream_unavailable", text, code=BUSY, retry_after=_RETRY_AFTER)
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.append(turn)

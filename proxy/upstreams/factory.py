@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from functools import partial
 
 from dragoman.proxy.config.models import Provider
 from dragoman.proxy.config.traffic import Timeouts
@@ -20,31 +21,40 @@ __all__ = ["UpstreamFactory", "describe_engines", "log_engines", "start_engines"
 
 
 class UpstreamFactory:
-    """Creates the upstreams of one configuration. Its providers of the engine litellm share one process."""
+    """Creates upstreams, those of the next configuration too. The same engine is not started twice: providers of the
+    engine litellm share one process, and a local engine serves the upstream that follows if its options stay."""
 
     def __init__(self) -> None:
-        self._litellm: Supervisor | None = None
+        self._engines: dict[tuple[str, ...], Supervisor] = {}
 
     def create_upstream(self, name: str, provider: Provider, timeouts: Timeouts, credentials: Credentials) -> Upstream:
         """The upstream of a provider. litellm gets the key with each call; the local engine needs none."""
         match provider.engine:
             case "local":
-                from .local.upstream import LocalUpstream
+                from .local.upstream import LocalUpstream, create_engine, engine_options
 
-                return LocalUpstream(name, provider, timeouts)
+                options = (name, *engine_options(provider), str(provider.step_timeout))
+                engine = self._find_engine(options, partial(create_engine, name, provider))
+                return LocalUpstream(name, provider, timeouts, engine)
             case "litellm":
                 from .litellm.upstream import LitellmUpstream, create_supervisor
 
-                self._litellm = self._litellm or create_supervisor()
-                return LitellmUpstream(name, provider, timeouts, self._litellm)
+                return LitellmUpstream(name, provider, timeouts, self._find_engine(("litellm",), create_supervisor))
             case None:
                 return HttpUpstream(name, provider, timeouts, credentials)
 
+    def _find_engine(self, options: tuple[str, ...], create: Callable[[], Supervisor]) -> Supervisor:
+        """The engine with these options, unless it has been stopped; else a new one."""
+        engine = self._engines.get(options)
+        if engine is None or engine.is_stopped:
+            engine = self._engines[options] = create()
+        return engine
+
 
 async def start_engines(upstreams: Iterable[Upstream], log: Log) -> None:
-    """Start every engine of these upstreams, all at once, and wait until they are ready. Raises EngineError, its text
-    for users."""
-    engines = _find_engines(upstreams)
+    """Start every engine of these upstreams that does not run, all at once, and wait until they are ready. Raises
+    EngineError, its text for users."""
+    engines = [engine for engine in _find_engines(upstreams) if not engine.is_started]
     if not engines:
         return
     with _show_progress(", ".join(engine.name for engine in engines)):

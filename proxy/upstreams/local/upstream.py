@@ -9,12 +9,11 @@ from pathlib import Path
 from dragoman.local_engine import embedded
 from dragoman.local_engine.large_pages import request_large_pages
 from dragoman.proxy.config.models import Provider
-from dragoman.proxy.config.traffic import Timeouts
 from dragoman.proxy.upstreams.supervision.process import Command, environment_without_secrets
 from dragoman.proxy.upstreams.supervision.supervisor import Supervisor
 from dragoman.proxy.upstreams.supervision.upstream import SupervisedUpstream
 
-__all__ = ["COMMAND", "LocalUpstream", "engine_options"]
+__all__ = ["COMMAND", "LocalUpstream", "create_engine", "engine_options"]
 
 COMMAND = (sys.executable, "-P", "-m", "dragoman.local_engine.serve")
 
@@ -22,11 +21,13 @@ _OPTIONS = {"device": "device", "device_index": "index", "threads": "threads", "
 
 
 class LocalUpstream(SupervisedUpstream):
-    """The upstream of one provider, which is the only user of its engine."""
+    """The upstream of one provider, which does not share its engine with others."""
 
-    def __init__(self, name: str, provider: Provider, timeouts: Timeouts) -> None:
-        command = Command((*COMMAND, *engine_options(provider)), _make_environment)
-        super().__init__(name, provider, timeouts, Supervisor(name, command, provider.step_timeout))
+
+def create_engine(name: str, provider: Provider) -> Supervisor:
+    """The engine of a provider, not started."""
+    command = Command((*COMMAND, *engine_options(provider)), _make_environment)
+    return Supervisor(name, command, provider.step_timeout)
 
 
 def engine_options(provider: Provider) -> Iterator[str]:

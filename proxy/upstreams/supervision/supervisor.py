@@ -61,6 +61,8 @@ class Supervisor:
         self.socket = self.folder / "server.sock"
         self.health: dict[str, Any] = {}
         self.restarts = 0
+        self.is_started = False
+        self.is_stopped = False
         self._users = 0
         self._up = asyncio.Event()
         self._down = asyncio.Event()
@@ -75,6 +77,7 @@ class Supervisor:
     async def start(self, log: Log) -> dict[str, Any]:
         """Start the process, wait until it is ready, and return its /health. Raises EngineError."""
         self._log = log
+        self.is_started = True
         process = await self._launch()
         if not self._up.is_set():
             raise EngineError(_describe_end(process, await process.wait_for_end()))
@@ -108,6 +111,7 @@ class Supervisor:
                 await self._down.wait()
 
     async def _stop(self) -> None:
+        self.is_stopped = True
         if self._keeper is not None:
             self._keeper.cancel()
             await asyncio.wait((self._keeper,))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -9,16 +10,19 @@ import pytest
 
 from dragoman.local_engine import embedded
 from dragoman.proxy.cli import server_process
+from dragoman.proxy.config.load import CheckedConfig
 from dragoman.proxy.config.models import Config
 
 from .conftest import GOOD, Command
 
 
 class Start(NamedTuple):
-    """The arguments that the server was started with."""
+    """The arguments that the server was started with. `source` reads the configuration again, if there is a file."""
 
     config: Config
     options: dict[str, object]
+    source: Callable[[], CheckedConfig] | None
+    files: Sequence[Path]
 
 
 @pytest.fixture
@@ -26,8 +30,10 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[Start]:
     """Each start of the server, which ends at once with status 0."""
     starts: list[Start] = []
 
-    def run(config: Config, **options: object) -> int:
-        starts.append(Start(config, options))
+    def run(
+        config: Config, source: Callable[[], CheckedConfig] | None, files: Sequence[Path], **options: object
+    ) -> int:
+        starts.append(Start(config, options, source, files))
         return 0
 
     monkeypatch.setattr(server_process, "run", run)
@@ -43,7 +49,7 @@ def no_engine(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_serve_reads_the_file_in_the_working_folder(empty_folder: Path, started: list[Start], command: Command) -> None:
     (empty_folder / "dragoman.yaml").write_text("server: {port: 1234}\n" + GOOD)
     assert command("serve").exit_code == 0
-    [(config, options)] = started
+    [(config, options, *_)] = started
     assert config.server.port == 1234
     assert options == {"insecure": False, "log_format": "json", "log_level": "info"}
 
@@ -52,7 +58,7 @@ def test_options_of_serve_override_the_file(empty_folder: Path, started: list[St
     (empty_folder / "a.yaml").write_text("server: {port: 1234, host: 127.0.0.2}\n" + GOOD)
     args = ("--config", "a.yaml", "--host", "::1", "--port", "0", "--insecure", "--log-format", "console")
     assert command("serve", *args, DRAGOMAN_LOG_LEVEL="debug").exit_code == 0
-    [(config, options)] = started
+    [(config, options, *_)] = started
     assert (config.server.host, config.server.port) == ("::1", 0)
     assert options == {"insecure": True, "log_format": "console", "log_level": "debug"}
 
@@ -68,7 +74,7 @@ def test_serve_reads_its_options_from_the_environment(
         "DRAGOMAN_LOG_FORMAT": "console",
     }
     assert command("serve", **env).exit_code == 0
-    [(config, options)] = started
+    [(config, options, *_)] = started
     assert (config.server.port, options["insecure"]) == (99, True)
 
 
@@ -110,3 +116,23 @@ def test_serve_exits_with_the_status_of_the_server(
     (empty_folder / "dragoman.yaml").write_text(GOOD)
     monkeypatch.setattr(server_process, "run", lambda config, **options: 2)
     assert command("serve").exit_code == 2
+
+
+def test_the_file_is_read_again_with_the_same_options(
+    empty_folder: Path, started: list[Start], command: Command
+) -> None:
+    (empty_folder / ".env").write_text("PORT=1\n")
+    (empty_folder / "dragoman.yaml").write_text(GOOD.replace(":1/", ":${PORT}/"))
+    assert command("serve", "--host", "::1", "--env-file", ".env").exit_code == 0
+    [(config, _, source, files)] = started
+    assert [file.name for file in files] == ["dragoman.yaml", ".env"]
+    (empty_folder / ".env").write_text("PORT=2\n")
+    assert source is not None
+    again = source()
+    assert (config.server.host, again.config.server.host) == ("::1", "::1")
+    assert again.config.providers["p"].base_url == "http://127.0.0.1:2/v1"
+
+
+def test_without_a_file_nothing_is_read_again(started: list[Start], command: Command) -> None:
+    assert command("serve", OPENAI_API_KEY="sk-test-0123456789").exit_code == 0
+    assert started[0].source is None
