@@ -141,12 +141,23 @@ def drop_lacking(body: JsonObject, ctx: Context, hub: str = HUB_CHAT) -> None:
     Raises Fault if the policy refuses that.
     """
     lacks, refuses = ctx.target.lacks, ctx.target.refuses
-    for name in [name for name in body if name in lacks] if lacks else ():
-        drop_or_reject(body, (name,), ctx, "the target is configured without it", hub)
+    if lacks:
+        _drop_configured(body, ctx, hub)
     for name in [name for name in refuses if name in body] if refuses else ():
         refusal, effort = refuses[name], find_effort(body) or ctx.target.facts.default_effort
         if refusal.applies(body[name], effort):
             drop_or_reject(body, (name,), ctx, f"{refusal.family} refuses it ({refusal.source.title})", hub)
+
+
+def _drop_configured(body: JsonObject, ctx: Context, hub: str) -> None:
+    """Drop the fields that the target is configured to lack, and those that require them."""
+    lacks, annotations = ctx.target.lacks, hub_annotations(hub)
+    for name in [*body]:
+        needed = annotations.get((name,), {}).get("x-requires")
+        if name in lacks:
+            drop_or_reject(body, (name,), ctx, "the target is configured without it", hub)
+        elif needed in lacks:
+            drop_or_reject(body, (name,), ctx, f"the target is configured without {needed}, which it requires", hub)
 
 
 def drop_or_reject(body: JsonObject, path: Path, ctx: Context, why: str, hub: str = HUB_CHAT) -> None:

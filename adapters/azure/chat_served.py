@@ -73,9 +73,8 @@ def _convert_image(part: JsonObject, path: Path, ctx: Context) -> JsonObject:
     for name, place in (("type", "type"), ("content", "image_url"), ("detail", "image_url")):
         if name in part:
             ctx.receipt.record_conversion((*path, name), "an image has its newer form in the hub", after=(*path, place))
-    ctx.receipt.map_paths(
-        [((*path, "content"), (*path, "image_url", "url")), ((*path, "detail"), (*path, "image_url", "detail"))]
-    )
+    places = (("content", "url"), ("detail", "detail"))
+    ctx.receipt.map_paths([((*path, name), (*path, "image_url", key)) for name, key in places if name in part])
     return {"type": "image_url", "image_url": image}
 
 

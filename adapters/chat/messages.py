@@ -116,6 +116,8 @@ def convert_refusals(messages: Messages, ctx: Context) -> Messages:
             ctx.receipt.record_conversion(
                 (*path, "refusal"), "the refusal becomes part of the content", after=(*path, "content")
             )
+            if not message.get("content"):
+                ctx.receipt.map_paths([((*path, "refusal"), (*path, "content"))])
             text = extract_text(message.get("content")) + message["refusal"]
             message = {**{key: value for key, value in message.items() if key != "refusal"}, "content": text}
             ctx.receipt.record_conversion((*path, "content"), "the refusal is appended")
@@ -136,7 +138,8 @@ def drop_known_tool_names(messages: Messages, ctx: Context) -> Messages:
     names: dict[Any, Any] = {}
     for message in messages:
         for call in message.get("tool_calls") or ():
-            names[call.get("id")] = (call.get("function") or {}).get("name")
+            function = call.get("function")
+            names[call.get("id")] = function.get("name") if isinstance(function, dict) else None
 
     def convert(message: JsonObject, path: Path) -> JsonObject:
         ctx.receipt.record_drop((*path, "name"), "the call has the same name", "form")

@@ -56,16 +56,15 @@ class MessagesEventNormalizer:
         message: JsonObject = given if isinstance(given, dict) else {}
         made = {**new_message("", ""), **message, **make_envelope(message, self._changes, self._ctx), **_BEGUN}
         made["usage"] = normalize_messages_usage(message.get("usage"), ("input_tokens", "output_tokens"), self._changes)
+        blocks = _list_blocks(message.get("content"))
         for key in _BEGUN:
             if message.get(key):
-                weight: Weight = "form" if key == "content" else "loss"
+                weight: Weight = "form" if key == "content" and blocks is not None else "loss"
                 self._changes.record_drop((key,), f"a message begins without {key}", weight)
         if made != message:
             body, raw = {**body, **message_start(made)}, None
-        content = message.get("content")
-        blocks = [one for one in content if isinstance(one, dict)] if isinstance(content, list) else []
         started = self._check([Chunk(body, raw)])
-        for index, block in enumerate(blocks):
+        for index, block in enumerate(blocks or ()):
             started += self.add_block_event({"type": BLOCK_START, "index": index, "content_block": block}, None)
         return started
 
@@ -155,6 +154,14 @@ class MessagesEventNormalizer:
                 self._changes.record_conversion((), REPAIRED)
                 chunk.raw = None
         return chunks
+
+
+def _list_blocks(content: Any) -> list[JsonObject] | None:
+    """The blocks of a message's content; text is one block. None if it is neither text nor blocks."""
+    if isinstance(content, str):
+        return [{"type": "text", "text": content}]
+    is_list = isinstance(content, list) and all(isinstance(one, dict) for one in content)
+    return content if is_list else None
 
 
 def _as_object(value: Any) -> JsonObject:

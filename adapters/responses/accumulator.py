@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 from dragoman.adapters.call import JsonObject
 from dragoman.adapters.text_buffer import TextBuffer
 
-from .events import BEGINNINGS, BY_DELTA, BY_DONE, OUTPUT_TEXT, TERMINALS, TextKind, new_part
+from .events import BEGINNINGS, BY_DELTA, BY_DONE, OUTPUT_TEXT, TERMINALS, TextKind, new_part, read_position
 
 __all__ = ["Accumulator"]
 
@@ -40,7 +40,7 @@ class Accumulator:
     def has_part(self, kind: TextKind, event: JsonObject) -> bool:
         """Whether the part of the event has been added; `kind` is the kind of the event's text."""
         item = self._find_item(event)
-        return item is not None and _position(event, kind.index) in item.parts.get(kind.place, ())
+        return item is not None and read_position(event, kind.index) in item.parts.get(kind.place, ())
 
     def is_done(self, position: int) -> bool:
         """Whether the item at the position has a `done` event."""
@@ -76,7 +76,7 @@ class Accumulator:
         item = self._find_item(event)
         body = {} if item is None else item.build("incomplete")
         if kind.place:
-            parts, index = _as_list(body.get(kind.place)), _position(event, kind.index)
+            parts, index = _as_list(body.get(kind.place)), read_position(event, kind.index)
             body = parts[index] if 0 <= index < len(parts) and isinstance(parts[index], dict) else {}
         text = body.get(kind.key)
         return text if isinstance(text, str) else None
@@ -175,7 +175,7 @@ class _Item:
         parts = self.parts.get(kind.place)
         if parts is None:
             parts = self.parts[kind.place] = {}
-        index = _position(event, kind.index)
+        index = read_position(event, kind.index)
         part = parts.get(index)
         if part is None:
             part = parts[index] = _Part(new_part(kind))
@@ -184,7 +184,7 @@ class _Item:
     def set_part(self, event: JsonObject, body: JsonObject) -> None:
         """Add or replace the part of the event; `body` is the part."""
         place, index = ("summary", "summary_index") if "summary_index" in event else ("content", "content_index")
-        self.parts.setdefault(place, {})[_position(event, index)] = _Part(body)
+        self.parts.setdefault(place, {})[read_position(event, index)] = _Part(body)
 
     def build(self, status: str) -> JsonObject:
         """The item so far; `status` is its status if it has no `done` event."""
@@ -224,11 +224,6 @@ class _Part:
 
 def _as_list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
-
-
-def _position(event: JsonObject, key: str) -> int:
-    index = event.get(key)
-    return index if type(index) is int else 0
 
 
 _Handler: TypeAlias = Callable[[Accumulator, JsonObject], None]

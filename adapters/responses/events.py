@@ -32,6 +32,7 @@ __all__ = [
     "new_part",
     "part_added",
     "part_done",
+    "read_position",
     "text_delta",
     "text_done",
 ]
@@ -59,6 +60,12 @@ class TextKind:
     index: str = ""
     part_added: str = ""
     part_done: str = ""
+
+
+def read_position(event: JsonObject, key: str) -> int:
+    """The position that an event has under a key, such as `TextKind.index`; 0 if it has none, or the key is empty."""
+    index = event.get(key) if key else None
+    return index if type(index) is int else 0
 
 
 def _in_part(holder: str, key: str, event: str, place: str = "content", part: str = "content_part") -> TextKind:

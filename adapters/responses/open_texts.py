@@ -16,7 +16,7 @@ from dragoman.adapters.call import JsonObject
 from dragoman.adapters.changes import Weight
 
 from .accumulator import Accumulator
-from .events import BY_DELTA, BY_DONE, TextKind, part_done, text_done
+from .events import BY_DELTA, BY_DONE, TextKind, part_done, read_position, text_done
 from .item_positions import ADDED, DONE
 from .item_texts import may_still_speak
 
@@ -130,13 +130,8 @@ def read_whole(event: JsonObject) -> tuple[TextKind | None, Any]:
 
 
 def _make_key(kind: TextKind, event: JsonObject) -> _Key:
-    return event["output_index"], kind.place or kind.key, _read_position(event, kind.index) if kind.index else 0
+    return event["output_index"], kind.place or kind.key, read_position(event, kind.index)
 
 
 def _make_part_key(event: JsonObject, place: str, index: str) -> _Key:
-    return event["output_index"], place, _read_position(event, index)
-
-
-def _read_position(event: JsonObject, key: str) -> int:
-    index = event.get(key)
-    return index if type(index) is int else 0
+    return event["output_index"], place, read_position(event, index)

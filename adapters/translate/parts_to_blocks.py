@@ -24,7 +24,8 @@ from .unused_keys import record_unused_keys
 __all__ = ["to_block"]
 
 _PROTOCOL = "Messages"
-_FILE_KEYS = ("file_data", "file_url", "file_id", "filename")
+_SOURCES = ("file_data", "file_url", "file_id")
+_FILE_KEYS = (*_SOURCES, "filename")
 _PDF = "application/pdf"
 
 
@@ -86,18 +87,24 @@ def _make_block(kind: str, source: JsonObject) -> JsonObject:
 
 def _to_document(file: JsonObject, path: Path, ctx: Context) -> JsonObject | None:
     record_unused_keys(file, _FILE_KEYS, (*path, "file"), ctx, _PROTOCOL)
-    source = _to_document_source(file)
+    source = _to_document_source(file, (*path, "file"), ctx)
     if source is None:
         return None
+    for key in [name for name in _SOURCES if file.get(name) is not None][1:]:
+        ctx.receipt.record_drop((*path, "file", key), "a document has one source, and the file has another one")
     title = {"title": file["filename"]} if file.get("filename") else {}
     if title:
         ctx.receipt.record_conversion((*path, "file", "filename"), "the name of a file is a title in Messages")
     return {**_make_block("document", source), **title}
 
 
-def _to_document_source(file: JsonObject) -> JsonObject | None:
+def _to_document_source(file: JsonObject, path: Path, ctx: Context) -> JsonObject | None:
+    """The first of the sources that a file has; None if Messages does not support its type."""
     if file.get("file_data") is not None:
-        data = _read_data(file["file_data"]) or _Data(_PDF, file["file_data"])
+        data = _read_data(file["file_data"])
+        if data is None:
+            ctx.receipt.record_conversion((*path, "file_data"), "a file that names no type is sent as a PDF")
+            data = _Data(_PDF, file["file_data"])
         if data.media_type == _PDF:
             return {"type": "base64", "media_type": _PDF, "data": data.text}
         text = _decode_text(data.text) if data.media_type.startswith("text/") else None

@@ -40,6 +40,7 @@ from dragoman.adapters.responses.events import (
     REFUSAL,
     SUMMARY_TEXT,
     TextKind,
+    read_position,
 )
 from dragoman.adapters.streams import Chunk, Output
 
@@ -139,11 +140,11 @@ class ResponsesToChat(StreamTranslatorBase):
                     self._changes.record_drop(("output", index), ONE_REASONING)
                 return
             if text:
-                self._texts_sent.add((index, kind, event.get(kind.index, 0)))
+                self._texts_sent.add((index, kind, read_position(event, kind.index)))
             if text and kind in _SPOKEN:
-                text = self._place_text(kind, index, event.get(kind.index, 0), text)
+                text = self._place_text(kind, index, read_position(event, kind.index), text)
             if _KEYS[kind] == "reasoning_content":
-                self._write_reasoning((index, event.get(kind.index, 0)), text, out)
+                self._write_reasoning((index, read_position(event, kind.index)), text, out)
                 return
             logprobs = event.get("logprobs") if kind is OUTPUT_TEXT else None
             if text or logprobs:
@@ -190,7 +191,7 @@ class ResponsesToChat(StreamTranslatorBase):
         return before + text
 
     def _write_whole(self, kind: TextKind, event: JsonObject, out: list[Output]) -> None:
-        at, text = (event["output_index"], kind, event.get(kind.index, 0)), event.get(kind.key)
+        at, text = (event["output_index"], kind, read_position(event, kind.index)), event.get(kind.key)
         if text and at not in self._texts_sent:
             self._write_piece(kind, event, text, out)
 

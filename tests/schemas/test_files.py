@@ -27,7 +27,7 @@ BASES: dict[str, Schema] = {
 }
 KNOWN_NOTES = {
     "x-source", "x-neutral", "x-advisory", "x-extension", "x-message", "x-nearest", "x-refused", "x-max-characters",
-    "x-recursive", "x-dialect", "x-max-bytes", "x-max-nodes", "x-max-depth", "x-batch",
+    "x-recursive", "x-dialect", "x-max-bytes", "x-max-nodes", "x-max-depth", "x-batch", "x-requires",
     "x-extra-parameter", "x-versions",
 }  # fmt: skip
 EXTENSIONS = {

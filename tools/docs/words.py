@@ -17,7 +17,8 @@ _SILENT = frozenset(
     | {"if", "then", "else", "dependentSchemas", "additionalProperties", "x-source", "x-neutral", "x-advisory"}
     | {"x-extension", "x-dialect", "x-recursive", "x-message", "x-nearest", "minimum", "maximum", "exclusiveMinimum"}
     | {"exclusiveMaximum", "minLength", "maxLength", "minItems", "maxItems", "maxProperties", "propertyNames"}
-    | {"pattern", "enum", "const", "default", "not", "x-max-characters", "x-batch", "x-extra-parameter", "x-versions"}
+    | {"pattern", "enum", "const", "default", "not", "x-max-characters", "x-batch", "x-requires"}
+    | {"x-extra-parameter", "x-versions"}
 )
 _NAMES = {dict: "object", list: "array", str: "string", bool: "boolean", int: "integer", float: "number"}
 

@@ -51,7 +51,7 @@ _POSITIONS = frozenset({"output_index", "content_index", "summary_index", "annot
 """Items, and parts that the provider left out, may get other positions in a stream."""
 _MADE = re.compile(r"= '([a-z]+_[0-9a-f]{32}|\{\})' (was|appeared)")
 """Holes about ids that dragoman made, and about the arguments of a call that has none."""
-_OWN_KEYS = {"service_tier", "err_msg", "extra_fields"}
+_OWN_KEYS = {"service_tier", "err_msg", "extra_fields", "reasoning"}
 """Keys whose values are forwarded as the provider has them."""
 _NAMES = {
     "visible": {"choices", "output", "content", "text", "refusal", "delta", "message"},
@@ -91,11 +91,17 @@ def judge_answer(
         _judge_whole(pair, target, attempt, data, observer)
     else:
         _judge_stream(pair, target, attempt, data, observer)
-    if attempt.outcome.state == "complete" and sent and len(attempt.calls) == 1:
+    if attempt.outcome.state == "complete" and sent and len(attempt.calls) == 1 and not _is_cut(attempt):
         before, after = _read_objects(sent.removeprefix(b"\xef\xbb\xbf")), _read_objects(data)
         if before is not None and after is not None:
             _compare_texts(pair, target, before, after, changes, observer)
             _compare(pair, before, after, changes, observer)
+
+
+def _is_cut(attempt: Attempt) -> bool:
+    """Whether dragoman ends the answer at a stop string, and reads no further."""
+    names = {change.before[0] for change in attempt.receipt.changes if change.action == "emulated" and change.before}
+    return not names.isdisjoint(("stop", "stop_sequences"))
 
 
 def _compare_texts(

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from dragoman.adapters.call import Call, Context
 from dragoman.adapters.changes import Receipt
 from dragoman.adapters.chat.messages import (
+    drop_known_tool_names,
     join_text_parts,
     merge_system_messages,
     order_tool_results,
@@ -23,6 +24,13 @@ MESSAGES = st.lists(ROLES, min_size=1, max_size=8).map(
 
 def fresh() -> Context:
     return Context("actual", Call("POST", "/", {}), Receipt())
+
+
+def test_calls_that_a_dialect_does_not_check_name_no_tool() -> None:
+    """MindIE's documents do not say what a call is."""
+    said = {"role": "assistant", "tool_calls": [{"id": "a", "function": "f"}, {"id": "b"}]}
+    messages = [said, {"role": "tool", "tool_call_id": "a", "name": "f"}]
+    assert drop_known_tool_names(messages, fresh()) == messages
 
 
 @given(MESSAGES)

@@ -284,6 +284,16 @@ def test_azure_detail_beside_the_image_belongs_to_it(context: MakeContext) -> No
     assert hub["messages"][0]["content"] == [{"type": "image_url", "image_url": image}]
 
 
+def test_the_address_of_an_image_keeps_its_path_if_only_the_detail_moves(context: MakeContext) -> None:
+    part = {"type": "image_url", "image_url": {"url": "https://example.com/a"}, "detail": None}
+    ctx, place = context(), ("messages", 0, "content", 0, "image_url", "url")
+    call = Call(
+        "POST", CHAT, {"messages": [{"role": "user", "content": [part]}]}, {"api-version": "2024-05-01-preview"}
+    )
+    taken(ask("azure", call, ctx))
+    assert ctx.receipt.unmap(place) == place
+
+
 @pytest.mark.parametrize("dialect", ["databricks", "azure"])
 def test_a_reply_has_no_key_that_says_nothing_and_would_be_refused_on_its_way_back(
     dialect: str, context: MakeContext

@@ -10,6 +10,7 @@ import pytest
 from dragoman.adapters import dialects
 from dragoman.adapters.call import Call, Context, Reply
 from dragoman.adapters.faults import Fault
+from dragoman.adapters.paths import lookup
 from dragoman.adapters.streams import Chunk, End, Output, expand
 from dragoman.contract.json_types import JsonObject, JsonValue
 from tests.adapters.conftest import MakeContext
@@ -229,6 +230,8 @@ def test_a_replayed_refusal_is_what_the_assistant_said(dialect: str, message: Js
     ctx = context(request=request(messages=[*HELLO, message, *HELLO]))
     assert write(dialect, ctx).body["messages"][1] == {"role": "assistant", "content": "I won't"}
     assert ctx.receipt.header() is None
+    path = ctx.receipt.unmap(("messages", 1, "content"))
+    assert lookup(ctx.request, path) is not None
 
 
 def test_thinking_switches_that_are_no_object_are_refused_not_a_crash(context: MakeContext) -> None:

@@ -8,7 +8,7 @@ import orjson
 import pytest
 
 from dragoman.adapters import dialects
-from dragoman.adapters.call import Call, JsonObject, Target
+from dragoman.adapters.call import Call, JsonObject, Policy, Target
 from dragoman.adapters.changes import Receipt
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.pipeline import Pipeline, plan_target
@@ -100,6 +100,15 @@ def test_a_format_is_sent_by_either_name(takes: str) -> None:
 def test_log_probabilities_are_sent_by_the_clients_name() -> None:
     body, _ = _send("openai/responses", "azure/chat", {"top_logprobs": 3}, "top_logprobs")
     assert (body["logprobs"], body["top_logprobs"]) == (True, 3)
+
+
+@pytest.mark.parametrize("client", ["openai/chat", "openai/responses"])
+def test_a_parameter_goes_with_the_one_that_it_requires(client: str) -> None:
+    asked = {"top_logprobs": 3, **({"logprobs": True} if client == "openai/chat" else {})}
+    target = {"lacks": frozenset({"logprobs"}), "policy": Policy(unsupported="drop")}
+    body, receipt = _send(client, "mindie/chat", asked, **target)
+    assert body.keys().isdisjoint(("logprobs", "top_logprobs"))
+    assert any("which it requires" in change.reason for change in receipt.losses)
 
 
 def test_azure_gets_the_header_for_what_its_api_lacks() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.streams import DeltaRun, End
-from dragoman.contract.json_types import JsonObject
+from dragoman.contract.json_types import JsonObject, JsonValue
 
 from .streaming import START, block, encode, ending, events_of, make_context, piece, read, relay, stop, write
 
@@ -274,6 +274,20 @@ def test_what_a_message_has_at_its_beginning_is_only_its_envelope() -> None:
         "content": "form",
         "stop_reason": "loss",
     }
+
+
+def test_a_text_that_a_message_has_at_its_beginning_is_a_block() -> None:
+    begun = {"type": "message_start", "message": {**START["message"], "content": "x"}}
+    assert outline(relay(encode(begun, *ending())))[1:3] == [("start", 0, "text"), ("stop", 0)]
+    assert events_of(relay(encode(begun, *ending())))[1]["content_block"]["text"] == "x"
+
+
+@pytest.mark.parametrize("content", [5, {"text": "x"}, ["x"]])
+def test_another_content_at_the_beginning_is_a_loss(content: JsonValue) -> None:
+    ctx = make_context()
+    begun = {"type": "message_start", "message": {**START["message"], "content": content}}
+    assert events_of(relay(encode(begun, *TEXT[1:]), ctx=ctx)) == TEXT
+    assert [change.before for change in ctx.receipt.losses] == [("content",)]
 
 
 def test_calls_that_never_end_all_come() -> None:

@@ -355,6 +355,7 @@ def test_files_and_images_of_chat() -> None:
         {"type": "file", "file": {"file_data": "data:application/pdf;base64,aGk=", "filename": "a.pdf"}},
         {"type": "file", "file": {"file_data": "data:text/plain;base64,aGk=", "filename": "a.txt"}},
         {"type": "file", "file": {"file_id": "file_1"}},
+        {"type": "file", "file": {"file_data": "aGk=", "file_id": "file_1"}},
     ]
     made, ctx = to_messages([{"role": "user", "content": parts}])
     assert [(one["type"], one["source"]["type"], one.get("title")) for one in made["messages"][0]["content"]] == [
@@ -363,8 +364,10 @@ def test_files_and_images_of_chat() -> None:
         ("document", "base64", "a.pdf"),
         ("document", "text", "a.txt"),
         ("document", "file", None),
+        ("document", "base64", None),
     ]
-    assert losses(ctx) == ["messages[0].content[1].image_url.detail"]
+    assert losses(ctx) == ["messages[0].content[1].image_url.detail", "messages[0].content[5].file.file_id"]
+    assert "sent as a PDF" in next(one.reason for one in ctx.receipt.changes if one.before[3:4] == (5,))
     assert ctx.receipt.unmap(("messages", 0, "content", 0, "source", "media_type"))[:5] == (
         "messages", 0, "content", 0, "image_url",
     )  # fmt: skip

@@ -146,7 +146,7 @@ def test_without_pieces_the_whole_is_taken_once() -> None:
         text_done(OUTPUT_TEXT, "m", 0, 0, "Hi"),
         item_done(0, message),
         item_added(1, CALL),
-        text_done(ARGUMENTS, "fc_1", 1, 0, "{}"),
+        {**text_done(ARGUMENTS, "fc_1", 1, 0, "{}"), "": [{}]},
         item_done(1, CALL),
         item_done(2, {**CALL, "call_id": "call_2"}),
     )
