@@ -20,6 +20,7 @@ __all__ = [
     "TOKEN_LIMITS",
     "drop_positions",
     "find_effort",
+    "find_session",
     "hub_annotations",
     "list_siblings",
     "load_annotations",
@@ -44,6 +45,21 @@ EFFORTS: Mapping[str, Path] = {
     HUB_MESSAGES: ("output_config", "effort"),
 }
 """Where a request has its reasoning effort, by the hub's schema."""
+
+
+_SESSIONS: Mapping[str, tuple[Path, ...]] = {
+    "messages": (("metadata", "user_id"),),
+    "count_tokens": (("metadata", "user_id"),),
+}
+_USUAL_SESSION: tuple[Path, ...] = (("prompt_cache_key",), ("user",))
+"""What requests of one session have in common, by the protocol: the first of these that a request has."""
+
+
+def find_session(request: JsonObject, protocol: str) -> str | None:
+    """The name of the session, or of the user, that a request of the protocol belongs to; None if it names none."""
+    paths = _SESSIONS.get(protocol, _USUAL_SESSION)
+    name = next((found for path in paths if (found := lookup(request, path))), None)
+    return name if isinstance(name, str) else None
 
 
 def find_effort(body: JsonObject) -> str | None:

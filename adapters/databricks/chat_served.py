@@ -108,7 +108,7 @@ def _write_blocks(
     text, citations = holder.get("content") or "", take_citations(holder)
     if block is not None or citations:
         parts = cite_blocks(text, citations, start) if isinstance(text, str) else text
-        holder["content"] = [*([] if block is None else [block]), *(parts if isinstance(parts, list) else [])]
+        holder["content"] = [*([] if block is None else [block]), *(parts if isinstance(parts, list) else [parts])]
     after = (*path, "content")
     for name in given if block is not None else ():
         changes.record_conversion((*path, name), f"a block of the content has the {name}", after=after)

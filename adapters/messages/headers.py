@@ -25,6 +25,11 @@ VERSION, BETAS = "anthropic-version", "anthropic-beta"
 _BETA = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 
+def _read_list(call: Call, name: str) -> str:
+    """The value of a header that is a list, whose lines mean the same as one line with commas (RFC 9110, 5.3)."""
+    return ",".join(value for key, value in call.headers.items() if key.lower() == name)
+
+
 def read_version(call: Call, default: str | None = None) -> str:
     """Return the version that the client asks for. `default` is that of a service that does not require the header.
     Raises Fault."""
@@ -41,7 +46,7 @@ def read_version(call: Call, default: str | None = None) -> str:
 
 def read_betas(call: Call) -> list[str]:
     """Return the betas that the client names. Raises Fault for what is no name."""
-    betas = [beta for part in call.headers.get(BETAS, "").split(",") if (beta := part.strip())]
+    betas = [beta for part in _read_list(call, BETAS).split(",") if (beta := part.strip())]
     for beta in betas:
         if not _BETA.fullmatch(beta):
             raise Fault("invalid_request", f"{BETAS}: not the name of a beta", (BETAS,), beta, code="invalid_value")
@@ -67,5 +72,5 @@ def write_headers(body: JsonObject, ctx: Context, validator: Validator, *, takes
 
 def drop_betas(ctx: Context) -> None:
     """Record that the provider is not asked for the client's betas."""
-    if ctx.call.headers.get(BETAS):
+    if _read_list(ctx.call, BETAS):
         ctx.receipt.record_drop((BETAS,), "the provider documents no betas of this kind", "form")

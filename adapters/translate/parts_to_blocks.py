@@ -27,6 +27,7 @@ _PROTOCOL = "Messages"
 _SOURCES = ("file_data", "file_url", "file_id")
 _FILE_KEYS = (*_SOURCES, "filename")
 _PDF = "application/pdf"
+_UNPACKED = "an address that holds its data becomes data with a type"
 
 
 class _Data(NamedTuple):
@@ -77,6 +78,7 @@ def _to_image(given: Any, path: Path, ctx: Context) -> tuple[JsonObject, Places]
     place: Path = ("image_url", "url")
     if (data := _read_data(url)) is None:
         return _make_block("image", {"type": "url", "url": url}), [(place, ("source", "url")), (place, ("source",))]
+    ctx.receipt.record_conversion((*path, *place), _UNPACKED)
     source = {"type": "base64", "media_type": data.media_type, "data": data.text}
     return _make_block("image", source), [(place, ("source", "data")), (place, ("source",))]
 
@@ -105,6 +107,8 @@ def _to_document_source(file: JsonObject, path: Path, ctx: Context) -> JsonObjec
         if data is None:
             ctx.receipt.record_conversion((*path, "file_data"), "a file that names no type is sent as a PDF")
             data = _Data(_PDF, file["file_data"])
+        else:
+            ctx.receipt.record_conversion((*path, "file_data"), _UNPACKED)
         if data.media_type == _PDF:
             return {"type": "base64", "media_type": _PDF, "data": data.text}
         text = _decode_text(data.text) if data.media_type.startswith("text/") else None

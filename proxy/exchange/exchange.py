@@ -14,11 +14,12 @@ from functools import partial
 from aiohttp.web_request import BaseRequest
 from aiohttp.web_response import Response, StreamResponse
 
-from dragoman.adapters.call import Call, JsonObject
+from dragoman.adapters.call import Call
 from dragoman.adapters.extras import read_extra_parameters
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.pipeline import Pipeline
 from dragoman.adapters.rate_headers import write_headers
+from dragoman.adapters.request_properties import find_session
 from dragoman.adapters.routes import Route
 from dragoman.proxy.config.models import Server
 from dragoman.proxy.conversations.owner_store import OwnerStore
@@ -134,7 +135,7 @@ class Exchange:
         deployment = pipeline.deployment
         record.model = model = state.resolve_model(pipeline.request.get("model"), deployment)
         record.stream = pipeline.wants_stream
-        extra, session = read_extra_parameters(headers), _find_session(pipeline.request)
+        extra, session = read_extra_parameters(headers), find_session(pipeline.request, record.protocol)
         candidates = state.list_candidates(model, caller, extra, deployment, session)
         await self._continue_conversation(caller.name or "")
         self._downstream = create_downstream_response(ctx)
@@ -197,15 +198,6 @@ class Exchange:
         if response is not None:
             ctx.record.status = response.status
         return response or Response(status=499)
-
-
-def _find_session(request: JsonObject) -> str | None:
-    """What requests of one session have in common."""
-    metadata = request.get("metadata")
-    found = request.get("prompt_cache_key") or request.get("user")
-    if found is None and isinstance(metadata, dict):
-        found = metadata.get("user_id")  # of Messages
-    return found if isinstance(found, str) else None
 
 
 def _report_defect(log: Log, request_id: str, provider: str, error: Exception) -> None:

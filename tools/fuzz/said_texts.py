@@ -169,7 +169,7 @@ def _read_block(block: Any, out: _Tellings) -> None:
     if isinstance(block, str):
         out["visible", "text"].append(block)
     elif isinstance(block, dict) and str(block.get("type")) in ("text", "output_text", "refusal"):
-        out["visible", "text"] += [text for key in ("text", "refusal") if isinstance(text := block.get(key), str)]
+        out["visible", "text"] += [str(text) for key in ("text", "refusal") if (text := block.get(key))]
     elif isinstance(block, dict) and str(block.get("type")) in _THOUGHTS:
         out["reasoning", "blocks"] += _list_inner_texts(block)
 

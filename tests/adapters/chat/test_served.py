@@ -325,3 +325,10 @@ def test_a_reply_has_no_key_that_says_nothing_and_would_be_refused_on_its_way_ba
         )
     )
     assert kept.body["choices"][0]["message"]["annotations"] == [{"type": "url_citation"}]
+
+
+def test_content_that_is_no_text_stays_after_the_reasoning(context: MakeContext) -> None:
+    part = {"type": "text", "text": 1}
+    message = {"content": part, "reasoning_content": "r"}
+    body = dialects["databricks"].served["chat"].write_reply({"choices": [{"message": message}]}, context()).body
+    assert body["choices"][0]["message"]["content"][1:] == [part]

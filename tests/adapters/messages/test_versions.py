@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from multidict import CIMultiDict
 
 from dragoman.adapters.call import Call
 from dragoman.adapters.faults import Fault
@@ -79,4 +80,6 @@ def test_what_is_no_name_of_a_beta_never_reaches_a_provider(betas: str) -> None:
 def test_betas_are_a_list_with_commas() -> None:
     found = read_betas(Call("POST", "/v1/messages", {}, headers={"anthropic-beta": " a-1 ,, b_2.x "}))
     assert found == ["a-1", "b_2.x"]
+    lines = CIMultiDict([("Anthropic-Beta", "a-1"), ("x", "y"), ("anthropic-beta", "b_2.x, c")])
+    assert read_betas(Call("POST", "/v1/messages", {}, headers=lines)) == ["a-1", "b_2.x", "c"]
     assert read_betas(Call("POST", "/v1/messages", {})) == []

@@ -367,7 +367,9 @@ def test_files_and_images_of_chat() -> None:
         ("document", "base64", None),
     ]
     assert losses(ctx) == ["messages[0].content[1].image_url.detail", "messages[0].content[5].file.file_id"]
-    assert "sent as a PDF" in next(one.reason for one in ctx.receipt.changes if one.before[3:4] == (5,))
+    reasons = [(one.before[3], one.reason) for one in ctx.receipt.changes if len(one.before) > 3]
+    assert [k for k, reason in reasons if "holds its data" in reason] == [0, 2, 3]
+    assert [k for k, reason in reasons if "sent as a PDF" in reason] == [5]
     assert ctx.receipt.unmap(("messages", 0, "content", 0, "source", "media_type"))[:5] == (
         "messages", 0, "content", 0, "image_url",
     )  # fmt: skip

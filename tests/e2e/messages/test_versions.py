@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import aiohttp
 import anthropic
 import pytest
+from multidict import CIMultiDict
 
 from .conftest import Build, House
 
@@ -51,6 +53,15 @@ async def test_a_chat_client_s_temperature_asks_for_the_earlier_version(build: B
     first, second = house.server.asked
     assert (first.headers["anthropic-version"], second.headers["anthropic-version"]) == (NEW, OLD)
     assert second.body["temperature"] == 0.5
+
+
+async def test_betas_may_come_in_several_lines(build: Build) -> None:
+    house = await build()
+    headers = CIMultiDict([("anthropic-version", OLD), ("anthropic-beta", "a-1"), ("anthropic-beta", "b-2,c-3")])
+    async with aiohttp.ClientSession(headers=headers) as session:
+        reply = await session.post(f"{house.client.base_url}/v1/messages", json=dict(ASK))
+        assert reply.status == 200
+    assert house.asked.headers["anthropic-beta"] == "a-1,b-2,c-3"
 
 
 async def test_betas_reach_anthropic_and_nobody_else(build: Build) -> None:
