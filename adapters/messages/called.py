@@ -10,7 +10,7 @@ from dragoman.adapters.common.reply_rules import ReplyRules
 from dragoman.adapters.dialect import Called
 from dragoman.adapters.extras import Extras
 from dragoman.adapters.fit import fit
-from dragoman.adapters.request_properties import HUB_MESSAGES
+from dragoman.adapters.request_properties import HUB_MESSAGES, hub_annotations
 from dragoman.adapters.validation import load_validator
 
 from .foreign_thinking import drop_foreign_thinking
@@ -22,7 +22,6 @@ from .token_counts import read_count, refuse_stream
 __all__ = ["messages_called"]
 
 _LIMIT = "max_tokens"
-_DEFAULT_LIMIT = 4096
 
 
 def messages_called(
@@ -66,7 +65,7 @@ def messages_called(
 
 
 def _fill_limit(body: JsonObject, ctx: Context) -> None:
-    """Fill in the limit on tokens, which the protocol requires: the target's, else the model's, else a usual one."""
+    """Fill in the limit on tokens, which the protocol requires: the target's, the model's, or the schema's default."""
     if body.get(_LIMIT) is not None:
         return
     facts, configured = ctx.target.facts, ctx.target.limits.get(_LIMIT)
@@ -79,5 +78,5 @@ def _fill_limit(body: JsonObject, ctx: Context) -> None:
             (_LIMIT,), f"the provider requires a limit; this is the model's: {facts.describe('output')}"
         )
     else:
-        body[_LIMIT] = _DEFAULT_LIMIT
+        body[_LIMIT] = hub_annotations(HUB_MESSAGES)[_LIMIT,]["default"]
         ctx.receipt.record_fill((_LIMIT,), "the provider requires a limit, and none is known of the model", "loss")
