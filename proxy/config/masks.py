@@ -11,7 +11,17 @@ from .problems import Span
 
 __all__ = ["is_secret", "looks_secret", "mask_named_secrets", "mask_secrets", "mask_spans"]
 
-_KNOWN = re.compile(r"\b(?:sk-[\w-]{12,}|dapi[0-9a-f]{12,}(?:-\d+)?|eyJ[\w-]{12,}\.[\w.-]+|gh[pousr]_\w{12,})")
+_FORMS = (
+    r"sk-[\w-]{12,}",  # OpenAI, Anthropic and others
+    r"dapi[0-9a-f]{12,}(?:-\d+)?",  # Databricks
+    r"eyJ[\w-]{12,}\.[\w.-]+",  # a JSON Web Token
+    r"gh[pousr]_\w{12,}|github_pat_\w{12,}|glpat-[\w-]{12,}",
+    r"AKIA[0-9A-Z]{16}|AIza[\w-]{30,}|xox[abeoprs]-[\w-]{10,}",
+    r"hf_[A-Za-z]{12,}|gsk_\w{12,}|xai-\w{12,}|nvapi-[\w-]{12,}|pplx-\w{12,}",
+)
+_KNOWN = re.compile(rf"(?:(?<![\w-])|(?<=\\[bfnrt]))(?:{'|'.join(_FORMS)})")
+"""A key may follow an escape, such as a line feed in JSON text."""
+
 _USERINFO = re.compile(r"(?<=://)[^/\s\"']+(?=@)")
 _NAMES = r"api[-_]?key|secret|passw|credential|(?:access|auth|bearer)[-_]?token|authorization|cookie"
 _SECRET_NAME = re.compile(rf"{_NAMES}|^token$", re.IGNORECASE)

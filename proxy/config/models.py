@@ -128,6 +128,11 @@ class Server(ConfigModel):
     """The address of that listener. One that other machines can reach needs `admin_key`."""
     admin_key: Secret | None = None
     """What its clients send, as `Authorization: Bearer KEY`. Write `${NAME}`, not the key."""
+    inspect: Literal["off", "heads", "bodies"] = "off"
+    """What the page keeps of each exchange: off keeps a line for the list, heads also request lines, status lines and
+    headers, bodies everything. It is kept in memory only, and secrets are masked when it is shown."""
+    inspect_bytes: Bytes = 64 * 1024 * 1024
+    """The memory for that; beyond it the oldest exchanges go."""
 
 
 class Store(ConfigModel):

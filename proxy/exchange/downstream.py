@@ -75,6 +75,8 @@ class WholeResponse(DownstreamResponse):
         assert attempt is not None
         self._response = create_reply_response(attempt.answer.status, data, _create_headers(ctx, attempt))
         ctx.record.bytes = len(data)
+        if (recording := ctx.record.recording) is not None:
+            recording.add(recording.reply, data)
 
     async def end(self) -> None:
         ctx = self._ctx
@@ -115,6 +117,8 @@ class StreamedResponse(DownstreamResponse):
         ctx = self._ctx
         if ctx.record.events and ctx.record.first_token_ms is None:
             ctx.record.first_token_ms = ctx.record.elapsed_ms()
+        if (recording := ctx.record.recording) is not None:
+            recording.add(recording.reply, data)
         await self._stream.write(data)
         ctx.record.bytes = self._stream.bytes_written
 

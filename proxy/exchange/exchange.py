@@ -34,6 +34,7 @@ from dragoman.proxy.telemetry.journal import Journal
 from dragoman.proxy.telemetry.log import Log
 from dragoman.proxy.telemetry.mask import Mask
 from dragoman.proxy.telemetry.record import MAX_PATH, ExchangeRecord
+from dragoman.proxy.telemetry.recording import RequestHead
 
 from .attempts import try_targets
 from .context import RequestContext
@@ -70,6 +71,8 @@ class Exchange:
         call = Call(request.method, route.strip_prefix(path), {}, query, request.headers)
         record = ExchangeRecord(request_id, route.dialect.name, route.protocol)
         record.path, record.client = path[:MAX_PATH], request.remote
+        if journal.inspector.is_used:
+            journal.begin(record, RequestHead(request.method, request.raw_path, request.raw_headers))
         report_defect = partial(_report_defect, log, request_id)  # a bound method would be a cycle of references
         pipeline = Pipeline(
             route, call, has_store=store is not None, report_defect=report_defect, request_id=request_id
@@ -86,6 +89,8 @@ class Exchange:
         try:
             response = await self._respond()
             record.status = response.status
+            if (recording := record.recording) is not None:
+                recording.end(response.status, response.headers)
             return response
         except ClientDisconnected as error:
             return self._abort(error.fault)
@@ -126,6 +131,8 @@ class Exchange:
         self.deadline.enter_phase("body", ctx.server.body_timeout)
         needs_type = not state.keys  # see http/browser_rules.py
         body = await read_body(ctx.request, ctx.server.body_limit, self.deadline, needs_type=needs_type)
+        if (recording := record.recording) is not None:
+            recording.add(recording.request, body)
         if is_large(body):
             await self._receive_large(body)
         else:
@@ -182,7 +189,10 @@ class Exchange:
             await downstream.fail(fault)
             return downstream.response
         response = create_fault_response(ctx.pipeline.render_fault(fault), ctx.request, ctx.headers, ctx.mask)
-        ctx.record.bytes = len(response.body) if isinstance(response.body, bytes) else 0
+        if isinstance(response.body, bytes):
+            ctx.record.bytes = len(response.body)
+            if (recording := ctx.record.recording) is not None:
+                recording.add(recording.reply, response.body)
         return response
 
     def _abort(self, fault: Fault | None) -> StreamResponse:

@@ -17,6 +17,7 @@ from dragoman.adapters.pipeline import NOTHING, Attempt, Output, PlannedCall
 from dragoman.proxy.conversations.owner_store import mask_record
 from dragoman.proxy.routing.retry_table import find_rule
 from dragoman.proxy.routing.targets import Candidate
+from dragoman.proxy.telemetry.recording import CallRecording
 from dragoman.proxy.upstreams.call_slots import CallSlots
 from dragoman.proxy.upstreams.interface import UpstreamResponse
 
@@ -73,6 +74,8 @@ class Transfer:
         """Make the attempt's calls, and those that follow from their replies. `attempt.outcome` says how it ended.
         Raises ClientDisconnected."""
         calls, is_first = self._attempt.calls, True
+        if (recording := self._ctx.record.recording) is not None:
+            recording.begin_try(self._candidate.label, self._attempt.receipt)
         if not calls:
             await self._handle(self._attempt.answer_without_calls())
         while calls:
@@ -119,13 +122,20 @@ class Transfer:
         """Make one call; None if it got no answer and is to be repeated."""
         ctx, attempt = self._ctx, self._attempt
         upstream, timeouts = self._candidate.provider.upstream, self._candidate.provider.timeouts
+        recorder = None
+        if (recording := ctx.record.recording) is not None:
+            recorder = recording.begin_call(self._candidate.label, attempt.receipt, call.number)
         try:
-            response = await upstream.send(call.call, stream=call.stream, forwarded=self._forwarded)
+            response = await upstream.send(call.call, stream=call.stream, forwarded=self._forwarded, recorder=recorder)
         except (Fault, asyncio.CancelledError) as error:
             fault = ctx.deadline.as_fault(error)
+            if recorder is not None:
+                recorder.end(fault)
             if may_repeat and find_rule(fault).again == "at_once":
                 return None
             return await self._handle(attempt.fail(fault))
+        if recorder is not None:
+            recorder.record_reply(response.status, response.headers, response.sent_secrets)
         if may_repeat and response.status in _BUSY:
             response.close()
             return None
@@ -134,10 +144,13 @@ class Transfer:
         if not self._is_awaiting_stream and timeouts.first_byte is not None:
             ctx.deadline.enter_phase("answer", timeouts.total)
         try:
-            further = await self._pump(call.number, response)
+            further = await self._pump(call.number, response, recorder)
         except BaseException:
             response.close()
             raise
+        finally:
+            if recorder is not None:
+                recorder.end(attempt.outcome.fault)
         if attempt.outcome.fault is None:
             response.finish()
         else:
@@ -149,7 +162,9 @@ class Transfer:
         await asyncio.sleep(uniform(*JITTER))
         return await self._make_call(call)
 
-    async def _pump(self, call: int, response: UpstreamResponse) -> tuple[PlannedCall, ...]:
+    async def _pump(
+        self, call: int, response: UpstreamResponse, recorder: CallRecording | None
+    ) -> tuple[PlannedCall, ...]:
         """Feed one reply to the attempt until the attempt has read all that it needs."""
         attempt, deadline = self._attempt, self._ctx.deadline
         inter_token = self._candidate.provider.timeouts.inter_token
@@ -163,6 +178,8 @@ class Transfer:
                 data = await response.read_chunk()
             except (Fault, asyncio.CancelledError) as error:
                 return await self._handle(attempt.close(call, deadline.as_fault(error)))
+            if recorder is not None and data:
+                recorder.add_reply(data)
             if data and held <= LARGE:
                 output = attempt.feed(call, data)
             else:

@@ -17,7 +17,7 @@ from dragoman.adapters.faults import Fault
 from .aiohttp_server import RequestPayloadError, send_continue, take_rest
 from .deadline import Deadline
 
-__all__ = ["choose_request_id", "get_host", "get_path", "read_body", "read_client_deadline"]
+__all__ = ["choose_request_id", "get_host", "get_path", "read_body", "read_client_deadline", "read_plain_body"]
 
 _random = random.Random()  # an id has to be unique, not secret
 _ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
@@ -90,6 +90,11 @@ async def read_body(request: BaseRequest, limit: int, deadline: Deadline, *, nee
         raise Fault("invalid_request", text, code="invalid_content_encoding") from None
     except DecompressedTooLarge:
         raise _too_large_fault(limit) from None
+
+
+async def read_plain_body(request: BaseRequest, limit: int, deadline: Deadline) -> bytes:
+    """Read a body of any type, without decompression; `limit` is in bytes. Raises Fault."""
+    return await _read(request, limit, deadline)
 
 
 async def _read(request: BaseRequest, limit: int, deadline: Deadline) -> bytes:

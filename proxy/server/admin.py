@@ -1,7 +1,7 @@
-"""The admin listener: metrics and health, for the people and the programs that run the proxy.
+"""The admin listener: metrics, health and the page, for the people and the programs that run the proxy.
 
 It is a listener of its own, so that clients of the proxy never reach it. Without a key it listens only on loopback
-addresses, and no page in a browser may ask it (`browser_rules`).
+addresses, and no page of another site may ask it (`browser_rules`).
 """
 
 from __future__ import annotations
@@ -26,11 +26,13 @@ from dragoman.proxy.telemetry.metrics import ExchangeMetrics
 
 from .gateway import HEALTH, Gateway
 from .gauges import read_gauges
+from .page.access import PageAccess, is_local_request
+from .page.page import Page, is_page_path
 from .reload import ReloadStatus
 
-__all__ = ["AdminListener", "Page", "create_pages"]
+__all__ = ["AdminListener", "MakeAnswer", "create_pages"]
 
-Page: TypeAlias = Callable[[BaseRequest], tuple[int, bytes, str]]
+MakeAnswer: TypeAlias = Callable[[BaseRequest], tuple[int, bytes, str]]
 """Makes the status, the body and the content type of an answer."""
 
 _MOST_CONNECTIONS = 100
@@ -40,7 +42,7 @@ _PUBLIC = frozenset({"/live", "/ready"})
 
 def create_pages(
     gateway: Gateway, server: HttpServer, metrics: ExchangeMetrics, reloads: ReloadStatus
-) -> dict[str, Page]:
+) -> dict[str, MakeAnswer]:
     """What the admin listener answers, by path."""
     exposition = Exposition(metrics, partial(read_gauges, gateway, server, reloads))
 
@@ -57,24 +59,31 @@ def create_pages(
 
 
 class AdminListener:
-    """Answers GET at the paths of `pages`. Errors are `{"error": message}`. `listener` is set once it listens."""
+    """Answers GET at the paths of `pages`, and serves the page. Errors are `{"error": message}`. `listener` is set once
+    it listens."""
 
     listener: asyncio.Server | None = None
 
     def __init__(
         self,
         server: Server,
-        pages: Mapping[str, Page],
+        pages: Mapping[str, MakeAnswer],
+        page: Page,
         log_defect: Callable[[BaseException | None], None],
     ) -> None:
+        self._key: bytes | None = None
+        self._access = PageAccess()
         self.configure(server)
         self._pages = pages
+        self._page = page
         self.log_defect = log_defect
         self.server = HttpServer(self, server.header_timeout, _MOST_CONNECTIONS)
 
     def configure(self, server: Server) -> None:
-        """Take the key of a new configuration."""
-        self._key = None if server.admin_key is None else server.admin_key.get_secret_value().encode()
+        """Take the key of a new configuration. Another key ends the sessions of browsers."""
+        key = None if server.admin_key is None else server.admin_key.get_secret_value().encode()
+        if key != self._key:
+            self._key, self._access = key, PageAccess(key)
         self._rules = BrowserRules(Server(host=server.admin_host), has_keys=self._key is not None)
 
     @property
@@ -93,6 +102,12 @@ class AdminListener:
     async def handle(self, request: BaseRequest) -> StreamResponse:
         """Answer a request."""
         try:
+            path, host = get_path(request).removesuffix("/"), get_host(request)
+            self._rules.check(host, request.headers)
+            if is_page_path(path):
+                if self._key is None and not is_local_request(host, request.headers):
+                    raise Fault("forbidden", "the page is for this machine, unless there is server.admin_key")
+                return await self._page.answer(request, path, self._access)
             return self._answer(request)
         except Fault as fault:
             return self.reject(request, fault)
@@ -104,7 +119,6 @@ class AdminListener:
 
     def _answer(self, request: BaseRequest) -> Response:
         path = get_path(request)
-        self._rules.check(get_host(request), request.headers)
         page = self._pages.get(path)
         if path not in _PUBLIC:
             self._authenticate(request.headers)

@@ -21,6 +21,7 @@ from dragoman.proxy.http.json_response import create_fault_response, create_resp
 from dragoman.proxy.http.request_body import choose_request_id, get_host, get_path
 from dragoman.proxy.routing.keys import ANYONE
 from dragoman.proxy.routing.state import RouterState
+from dragoman.proxy.telemetry.inspector import Inspector
 from dragoman.proxy.telemetry.journal import Journal, find_level
 from dragoman.proxy.telemetry.log import Log
 from dragoman.proxy.telemetry.mask import Mask
@@ -29,6 +30,8 @@ from dragoman.proxy.telemetry.record import MAX_PATH, ExchangeRecord
 
 from .model_listing import ModelQuery, ModelRoutes, list_models
 from .overload import OverloadGuard, Pressure
+from .page.access import PageAccess, can_serve_page, is_local_request, is_open_page
+from .page.page import Page, is_page_path
 from .serving_state import ServingState, ServingStates
 from .stored_responses import METHODS, StoredResponseHandler
 
@@ -58,13 +61,17 @@ class Gateway:
         self.states: ServingStates[Exchange | StoredResponseHandler] = ServingStates(first, mask)
         self.store = store
         self.draining = False
-        limits = first.config.server.limits
-        self.overload = OverloadGuard(limits)
-        self.worker = BodyWorker(limits.large_requests)
+        server = first.config.server
+        self.overload = OverloadGuard(server.limits)
+        self.worker = BodyWorker(server.limits.large_requests)
+        self.dialects = dialects
         self._model_routes = ModelRoutes(dialects)
         self.log = log
-        self._journal = Journal(log, metrics)
+        self.inspector = Inspector(server.inspect, server.inspect_bytes, is_used=can_serve_page(first.config))
+        self._journal = Journal(log, metrics, self.inspector)
         self._mask = mask
+        self.page = Page(self, self.inspector, mask)
+        self._page_access = PageAccess()
 
     @property
     def state(self) -> RouterState:
@@ -95,6 +102,8 @@ class Gateway:
                 return self._list_models(serving, request, headers, path, query)
             if path in HEALTH:
                 return self._answer_health(serving, request, headers, path)
+            if is_page_path(path) and is_open_page(serving.config) and is_local_request(host, request.headers):
+                return await self.page.answer(request, path, self._page_access)
             raise serving.routes.unknown_path(path, request.headers)
         except Fault as fault:
             return self._refuse(serving, request, headers, fault)
@@ -123,6 +132,8 @@ class Gateway:
         """Take the limits of a new configuration."""
         self.overload.configure(config.server.limits)
         self.worker.most_waiting = config.server.limits.large_requests
+        server = config.server
+        self.inspector.configure(server.inspect, server.inspect_bytes, is_used=can_serve_page(config))
 
     def stop_exchanges(self) -> None:
         """End every running exchange with a fault."""

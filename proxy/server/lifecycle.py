@@ -197,7 +197,8 @@ async def _open_admin_listener(
     """Raises StartError."""
     from .admin import AdminListener, create_pages
 
-    web = AdminListener(server, create_pages(gateway, web_server, metrics, reloader.status), gateway.log_defect)
+    pages = create_pages(gateway, web_server, metrics, reloader.status)
+    web = AdminListener(server, pages, gateway.page, gateway.log_defect)
     web.listener = await _listen(web.server, server.admin_host, server.admin_port or 0, "server.admin_port")
     return web
 

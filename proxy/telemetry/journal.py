@@ -1,12 +1,15 @@
-"""Where exchanges go when they have ended: to the log, and to the metrics if anyone can read them."""
+"""Where exchanges go: when they begin to the inspector, when they have ended to the log, the metrics and the inspector.
+Metrics and inspector are there if anyone can look at them."""
 
 from __future__ import annotations
 
 from dragoman.adapters.faults import Fault
 
+from .inspector import Inspector
 from .log import Level, Log
 from .metrics import ExchangeMetrics
 from .record import ExchangeRecord
+from .recording import RequestHead
 
 __all__ = ["Journal", "find_level"]
 
@@ -16,16 +19,22 @@ _LEVELS: dict[str, Level] = {"client": "info", "provider": "warning", "proxy": "
 class Journal:
     """`metrics` is None if nothing is counted."""
 
-    __slots__ = ("_log", "metrics")
+    __slots__ = ("_log", "inspector", "metrics")
 
-    def __init__(self, log: Log, metrics: ExchangeMetrics | None = None) -> None:
+    def __init__(self, log: Log, metrics: ExchangeMetrics | None = None, inspector: Inspector | None = None) -> None:
         self._log = log
         self.metrics = metrics
+        self.inspector = inspector or Inspector()
+
+    def begin(self, record: ExchangeRecord, head: RequestHead) -> None:
+        """Take an exchange that begins: its record, and the head of its request."""
+        self.inspector.begin(record, head)
 
     def write(self, record: ExchangeRecord) -> None:
-        """Write an exchange that has ended. Its record is not used afterwards."""
+        """Write an exchange that has ended. Its record is not altered afterwards."""
         if self.metrics is not None:
             self.metrics.count(record)
+        self.inspector.end(record)
         self._log.write_event(find_level(record.fault, record.upstream_status), "exchange", record.to_log_line())
         record.release_fault()
 

@@ -9,6 +9,7 @@ from typing import Any, Literal
 from dragoman.adapters.changes import Receipt
 from dragoman.adapters.faults import Fault
 
+from .recording import Recording
 from .token_counts import read_token_counts
 
 __all__ = ["MAX_PATH", "ExchangeRecord", "Outcome"]
@@ -26,6 +27,7 @@ class ExchangeRecord:
     """Collects the fields of an exchange's log line while the exchange runs. Unset fields are left out of the line.
 
     `path` is that of the request, without its query; `client` is the address of the peer, which may be a load balancer.
+    `recording` keeps the bytes, for the page; it is None if nobody wants them.
     """
 
     path: str | None = None
@@ -46,6 +48,7 @@ class ExchangeRecord:
     fault: Fault | None = None
     cause: BaseException | None = None
     outcome: Outcome = "ok"
+    recording: Recording | None = None
 
     def __init__(self, request_id: str, dialect: str, protocol: str) -> None:
         self.request_id = request_id

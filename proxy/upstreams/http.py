@@ -28,6 +28,7 @@ from dragoman.proxy.config.models import Provider
 from dragoman.proxy.config.traffic import Timeouts
 from dragoman.proxy.http.aiohttp_server import take_rest
 from dragoman.proxy.http.tls import create_tls_context
+from dragoman.proxy.telemetry.recording import CallRecording, SentHead
 from dragoman.proxy.telemetry.sent_secrets import find_credentials, find_secret_headers
 
 from .aiohttp_client import Connector, HttpClient, HttpResponse
@@ -74,7 +75,9 @@ class HttpUpstream:
         self._sent = (*find_secret_headers(provider.headers), *find_credentials(self._client.proxy_lines.encode()))
         self._find_sent = lru_cache(maxsize=8)(self._find_sent_secrets)
 
-    async def send(self, call: Call, *, stream: bool, forwarded: Headers) -> HttpUpstreamResponse:
+    async def send(
+        self, call: Call, *, stream: bool, forwarded: Headers, recorder: CallRecording | None = None
+    ) -> HttpUpstreamResponse:
         """Send a call. Raises Fault."""
         query = _write_query(call.query) if call.query else ""
         head = self._head(call.method, call.path, query, stream, tuple(call.headers.items()))
@@ -86,6 +89,8 @@ class HttpUpstream:
             credentials = self._credentials.header_lines()
             if credentials is None:
                 credentials = await self._credentials.fetch_header_lines()
+            if recorder is not None:
+                recorder.record_request(SentHead(head, credentials, rest), body)
             response = await self._client.send(head + credentials + rest, body)
             if response.status == 401:
                 response, credentials = await self._send_again(response, credentials, (head, rest, body))

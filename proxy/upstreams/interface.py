@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from dragoman.adapters.call import Call, Headers
+from dragoman.proxy.telemetry.recording import CallRecording
 
 __all__ = ["Upstream", "UpstreamResponse"]
 
@@ -33,8 +34,10 @@ class UpstreamResponse(Protocol):
 
 
 class Upstream(Protocol):
-    async def send(self, call: Call, *, stream: bool, forwarded: Headers) -> UpstreamResponse:
-        """Send a call. `forwarded` are headers of the client. Raises Fault."""
+    async def send(
+        self, call: Call, *, stream: bool, forwarded: Headers, recorder: CallRecording | None = None
+    ) -> UpstreamResponse:
+        """Send a call. `forwarded` are headers of the client; `recorder` gets what is sent. Raises Fault."""
 
     async def close(self) -> None:
         """Close every connection."""

@@ -23,6 +23,7 @@ from dragoman.adapters.call import Call, Headers, JsonObject
 from dragoman.adapters.faults import Fault
 from dragoman.proxy.config.models import Provider
 from dragoman.proxy.config.traffic import Timeouts
+from dragoman.proxy.telemetry.recording import CallRecording
 from dragoman.proxy.telemetry.sent_secrets import find_secret_headers
 from dragoman.proxy.upstreams.http import HttpUpstreamResponse
 from dragoman.proxy.upstreams.supervision.process import Command, isolated_environment
@@ -51,10 +52,13 @@ class LitellmUpstream:
         self._sent_secrets = _find_sent_secrets(provider)
         self._process = SupervisedUpstream(name, _SOCKET, timeouts, engine)
 
-    async def send(self, call: Call, *, stream: bool, forwarded: Headers) -> HttpUpstreamResponse:
+    async def send(
+        self, call: Call, *, stream: bool, forwarded: Headers, recorder: CallRecording | None = None
+    ) -> HttpUpstreamResponse:
         """Send a call to the process, without the client's headers. Raises Fault."""
         message = {"arguments": function_arguments(self._provider, call), "settings": self._settings}
-        response = await self._process.send(Call("POST", call.path, message), stream=stream, forwarded={})
+        sent = Call("POST", call.path, message)
+        response = await self._process.send(sent, stream=stream, forwarded={}, recorder=recorder)
         if FAULT_HEADER in response.headers:
             raise _to_fault(self._name, orjson.loads(await _read_body(response)))
         response.sent_secrets = self._sent_secrets

@@ -8,6 +8,7 @@ from dragoman.adapters.call import Call, Headers
 from dragoman.adapters.faults import Fault
 from dragoman.proxy.config.models import Provider
 from dragoman.proxy.config.traffic import Timeouts
+from dragoman.proxy.telemetry.recording import CallRecording
 from dragoman.proxy.upstreams.credentials import NO_CREDENTIALS
 from dragoman.proxy.upstreams.http import HttpUpstream, HttpUpstreamResponse
 
@@ -27,11 +28,13 @@ class SupervisedUpstream:
         connector = aiohttp.UnixConnector(str(engine.socket), limit=0)  # the server limits what runs at once
         self._http = HttpUpstream(name, provider, timeouts, NO_CREDENTIALS, connector)
 
-    async def send(self, call: Call, *, stream: bool, forwarded: Headers) -> HttpUpstreamResponse:
+    async def send(
+        self, call: Call, *, stream: bool, forwarded: Headers, recorder: CallRecording | None = None
+    ) -> HttpUpstreamResponse:
         """Send a call as soon as the server is ready. Raises Fault."""
         try:
             await self.engine.wait_until_ready()
-            return await self._http.send(call, stream=stream, forwarded=forwarded)
+            return await self._http.send(call, stream=stream, forwarded=forwarded, recorder=recorder)
         except Fault as fault:
             if fault.code in _BROKEN:
                 await self.engine.detect_end()

@@ -65,7 +65,7 @@ async def test_only_listed_headers_reach_a_client(proxy: StartProxy, upstream: S
 
 
 ADMIN = ("/admin", "/config", "/metrics", "/debug", "/debug/pprof", "/reload", "/key/generate", "/model/new", "/mcp")
-ADMIN += ("/prompts/test", "/api/create", "/api/pull", "/v1/files", "/v1/batches", "/", "/docs", "/.env")
+ADMIN += ("/prompts/test", "/api/create", "/api/pull", "/v1/files", "/v1/batches", "/docs", "/.env")
 
 
 @pytest.mark.parametrize("path", ADMIN)

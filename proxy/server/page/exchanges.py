@@ -1,0 +1,136 @@
+"""Renders exchanges for the page: a summary for the list, and everything that is known of one."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+from dragoman.adapters.call import JsonObject
+from dragoman.adapters.changes import Change
+from dragoman.proxy.telemetry.content_mask import ContentMask, find_header_secrets
+from dragoman.proxy.telemetry.inspector import InspectedExchange, Inspector
+from dragoman.proxy.telemetry.mask import Mask
+from dragoman.proxy.telemetry.recording import Recording, TryRecording
+
+from .messages import list_headers, render_message
+
+__all__ = ["create_content_mask", "describe_buffer", "render_exchange", "summarize"]
+
+_TOKENS_IN = ("prompt_tokens", "input_tokens")
+_TOKENS_OUT = ("completion_tokens", "output_tokens")
+
+
+def describe_buffer(inspector: Inspector) -> JsonObject:
+    """How full the buffer is."""
+    kept = inspector.count
+    return {"bytes": inspector.size, "limit": inspector.limit, "exchanges": kept, "dropped": inspector.dropped}
+
+
+def create_content_mask(entry: InspectedExchange, mask: Mask) -> ContentMask:
+    """The mask for an exchange, which knows the credentials that its messages carried."""
+    recording = entry.recording
+    return ContentMask(mask, () if recording is None else _find_secrets(recording))
+
+
+def summarize(entry: InspectedExchange, mask: ContentMask) -> JsonObject:
+    """The exchange as one line of the list."""
+    record = entry.record
+    receipt, usage = record.receipt, record.usage or {}
+    weights = Counter(change.weight for change in receipt.changes) if receipt is not None else Counter()
+    has_ended = entry.has_ended
+    summary = {
+        "seq": entry.number,
+        "id": record.request_id,
+        "began": round(entry.began, 3),
+        "dialect": record.dialect,
+        "protocol": record.protocol,
+        "path": entry.path,
+        "client": record.client,
+        "key": record.key,
+        "model": record.model,
+        "target": record.target,
+        "status": record.status,
+        "outcome": record.outcome if has_ended else "running",
+        "fault": entry.fault,
+        "message": entry.message,
+        "stream": record.stream,
+        "attempts": record.attempts,
+        "first_token_ms": record.first_token_ms,
+        "duration_ms": entry.duration_ms if has_ended else record.elapsed_ms(),
+        "tokens_in": _find_count(usage, _TOKENS_IN),
+        "tokens_out": _find_count(usage, _TOKENS_OUT),
+        "changes": {"form": weights["form"], "loss": weights["loss"]},
+        "replayed_from": entry.replayed_from,
+    }
+    masked: JsonObject = mask.mask_values(summary)
+    return masked
+
+
+def render_exchange(entry: InspectedExchange, mask: ContentMask) -> JsonObject:
+    """Everything that is kept of the exchange."""
+    summary, recording = summarize(entry, mask), entry.recording
+    receipt = entry.record.receipt
+    if recording is None:
+        changes = [] if receipt is None else receipt.changes
+        return summary | {"changes": [_render_change(one, None, 1) for one in changes], "client": None, "tries": []}
+    began, keeps = entry.record.started, recording.keeps_bodies
+    calls = [
+        {
+            "target": call.target,
+            "try": call.attempt,
+            "call": call.number,
+            "outcome": "running" if call.ended is None else "ok" if call.fault is None else "fault",
+            "fault": call.fault,
+            "began_ms": _to_ms(call.began - began),
+            "duration_ms": None if call.ended is None else _to_ms(call.ended - call.began),
+            "request": render_message(call.request, mask, began, keeps_bodies=keeps),
+            "reply": render_message(call.reply, mask, began, keeps_bodies=keeps),
+        }
+        for call in recording.calls
+    ]
+    client = {
+        "request": render_message(recording.request, mask, began, keeps_bodies=keeps),
+        "reply": render_message(recording.reply, mask, began, keeps_bodies=keeps),
+    }
+    return summary | {"changes": mask.mask_values([*_list_changes(recording)]), "client": client, "tries": calls}
+
+
+def _list_changes(recording: Recording) -> Iterator[JsonObject]:
+    for number, one in enumerate(recording.tries, 1):
+        yield from (_render_change(change, side, number) for change, side in _find_sides(one))
+
+
+def _find_sides(one: TryRecording) -> Iterator[tuple[Change, str]]:
+    for place, change in enumerate(one.changes):
+        yield change, "request" if place < one.request_changes else "reply"
+
+
+def _render_change(change: Change, side: str | None, number: int) -> JsonObject:
+    return {
+        "side": side,
+        "action": change.action,
+        "weight": change.weight,
+        "reason": change.reason,
+        "before": [*change.before] or None,
+        "after": [*change.after] or None,
+        "policy": None,
+        "source": None,
+        "try": number,
+    }
+
+
+def _find_secrets(recording: Recording) -> set[str]:
+    """The credentials in all messages of an exchange."""
+    messages = [recording.request, recording.reply]
+    messages += [message for call in recording.calls for message in (call.request, call.reply)]
+    found = {secret for message in messages for secret in find_header_secrets(list_headers(message))}
+    return found | {secret.decode("utf-8", "replace") for call in recording.calls for secret in call.secrets}
+
+
+def _find_count(usage: dict[str, Any], names: tuple[str, ...]) -> int | None:
+    return next((usage[name] for name in names if isinstance(usage.get(name), int)), None)
+
+
+def _to_ms(seconds: float) -> float:
+    return round(seconds * 1000, 3)

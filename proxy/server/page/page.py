@@ -1,0 +1,194 @@
+"""The addresses of the page: its files at `/` and `/page/NAME`, and what it asks at `/page/api/...`."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from itertools import islice
+from typing import TYPE_CHECKING, TypeAlias
+from urllib.parse import parse_qs
+
+from aiohttp.web_request import BaseRequest
+from aiohttp.web_response import Response, StreamResponse
+
+from dragoman import __version__
+from dragoman.adapters.call import JsonObject
+from dragoman.adapters.faults import Fault
+from dragoman.proxy.http.deadline import Deadline
+from dragoman.proxy.http.json_response import SERVER, serialize
+from dragoman.proxy.http.request_body import get_host, read_plain_body
+from dragoman.proxy.telemetry.content_mask import ContentMask
+from dragoman.proxy.telemetry.inspector import InspectedExchange, Inspector
+from dragoman.proxy.telemetry.mask import Mask
+
+from .access import SECURITY_HEADERS, PageAccess
+from .assets import INDEX, LOGIN, read_asset
+from .capabilities import list_addresses, list_models
+from .event_feed import EventFeed
+from .exchanges import create_content_mask, describe_buffer, render_exchange, summarize
+
+if TYPE_CHECKING:
+    from dragoman.proxy.server.gateway import Gateway
+
+__all__ = ["Page", "is_page_path"]
+
+_API = "/page/api/"
+_MOST_LISTED = 1000
+_MOST_FEEDS = 32
+_JSON = "application/json"
+_MOST_FORM = 8 * 1024  # bytes
+_FORM_TIME = 10.0  # seconds
+_FAILED = "That is not the key (server.admin_key)."
+
+_Handler: TypeAlias = Callable[[BaseRequest, str], Awaitable[StreamResponse]]
+
+
+def is_page_path(path: str) -> bool:
+    """Whether the page serves this path, which has no slash at its end."""
+    return path in ("", "/page") or path.startswith("/page/")
+
+
+class Page:
+    """Serves the page of one proxy, to who has access."""
+
+    def __init__(self, gateway: Gateway, inspector: Inspector, mask: Mask) -> None:
+        self._gateway = gateway
+        self._inspector = inspector
+        self._mask = mask
+        self._feeds = 0
+        self._readers: Mapping[str, _Handler] = {
+            "exchanges": self._answer_exchanges,
+            "events": self._answer_events,
+        }
+        self._writers: Mapping[str, _Handler] = {}
+
+    async def answer(self, request: BaseRequest, path: str, access: PageAccess) -> StreamResponse:
+        """Answer a request at a path of the page. Errors are JSON, `{"error": sentence}`."""
+        try:
+            access.check_origin(get_host(request), request.headers)
+            if path.startswith(_API):
+                return await self._answer_api(request, path.removeprefix(_API), access)
+            if path in ("/page/login", "/page/logout"):
+                return await self._answer_session(request, path, access)
+            return _answer_file(request, path, access)
+        except Fault as fault:
+            headers = {} if fault.retry_after is None else {"Retry-After": "1"}
+            return _respond_json({"error": self._mask(fault.message.encode()).decode()}, fault.status, headers)
+
+    async def _answer_api(self, request: BaseRequest, path: str, access: PageAccess) -> StreamResponse:
+        token = access.find_csrf_token(request.headers)
+        if token is None:
+            raise Fault("auth", "sign in at /")
+        name, _, rest = path.partition("/")
+        if request.method in ("GET", "HEAD"):
+            if name == "about":
+                return self._answer_about(token)
+            handlers = self._readers
+        elif request.method == "POST":
+            access.check_csrf(request.headers)
+            handlers = self._writers
+        else:
+            raise Fault("method_not_allowed", "the page asks with GET and POST")
+        if (handler := handlers.get(name)) is None:
+            raise Fault("not_found", "the page has no such address")
+        return await handler(request, rest)
+
+    async def _answer_session(self, request: BaseRequest, path: str, access: PageAccess) -> Response:
+        """Sign in or out, as a form asks for it, and go to `/`."""
+        if request.method != "POST" or not access.has_key:
+            return _respond(b"", "text/plain", 303, {"Location": "/"})
+        if path == "/page/logout":
+            return _respond(b"", "text/plain", 303, {"Location": "/", "Set-Cookie": access.sign_out(request.headers)})
+        deadline = Deadline()
+        deadline.enter_phase("body", _FORM_TIME)
+        form = parse_qs((await read_plain_body(request, _MOST_FORM, deadline)).decode("utf-8", "replace"))
+        deadline.stop()
+        cookie = await access.sign_in(form.get("key", [""])[0])
+        if cookie is None:
+            return _show_login(_FAILED)
+        return _respond(b"", "text/plain", 303, {"Location": "/", "Set-Cookie": cookie})
+
+    def _answer_about(self, token: str) -> Response:
+        gateway = self._gateway
+        return _respond_json(
+            {
+                "version": __version__,
+                "configuration": gateway.describe_health("/health")[1]["configuration"],
+                "inspect": self._inspector.mode,
+                "csrf": token,
+                "now": time.time(),
+                "models": list_models(gateway.state),
+                "serves": list_addresses(gateway.dialects, gateway.state),
+                "buffer": describe_buffer(self._inspector),
+            }
+        )
+
+    async def _answer_exchanges(self, request: BaseRequest, path: str) -> Response:
+        if not path:
+            return self._answer_list(request)
+        entry = self._inspector.find(path)
+        if entry is None:
+            raise Fault("not_found", "the exchange is not kept any more")
+        return _respond_json(render_exchange(entry, create_content_mask(entry, self._mask)))
+
+    def _answer_list(self, request: BaseRequest) -> Response:
+        before, limit = _read_number(request, "before", None), _read_number(request, "limit", 200) or 1
+        chosen = (one for one in self._inspector.list_newest() if before is None or one.number < before)
+        lines = [self._summarize(one) for one in islice(chosen, min(limit, _MOST_LISTED))]
+        return _respond_json({"exchanges": lines, "buffer": describe_buffer(self._inspector)})
+
+    async def _answer_events(self, request: BaseRequest, _: str) -> StreamResponse:
+        if self._feeds >= _MOST_FEEDS:
+            raise Fault("overloaded", f"{_MOST_FEEDS} browsers look at the page already")
+        response = StreamResponse(headers=_write_headers("text/event-stream", {}))
+        feed = EventFeed(self._inspector, self._summarize, dict, lambda: self._gateway.draining)
+        self._feeds += 1
+        try:
+            await feed.run(request, response)
+        except (ConnectionError, TimeoutError):
+            pass  # the browser has left
+        finally:
+            self._feeds -= 1
+        return response
+
+    def _summarize(self, entry: InspectedExchange) -> JsonObject:
+        return summarize(entry, ContentMask(self._mask))
+
+
+def _answer_file(request: BaseRequest, path: str, access: PageAccess) -> Response:
+    if request.method not in ("GET", "HEAD"):
+        raise Fault("method_not_allowed", "this address allows GET and HEAD")
+    name = path.removeprefix("/page").removeprefix("/") or INDEX
+    if name == INDEX and access.find_csrf_token(request.headers) is None:
+        return _show_login("")
+    if (found := read_asset(name)) is None:
+        raise Fault("not_found", "the page has no such file")
+    return _respond(*found)
+
+
+def _show_login(message: str) -> Response:
+    """The form to sign in. A browser says where a form comes from only if the page lets it."""
+    body, content_type = read_asset(LOGIN) or (b"", "text/html")
+    body = body.replace(b"<!-- message -->", message.encode())
+    return _respond(body, content_type, 401, {"WWW-Authenticate": "Bearer", "Referrer-Policy": "same-origin"})
+
+
+def _respond_json(body: JsonObject, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+    return _respond(serialize(body), _JSON, status, headers)
+
+
+def _respond(body: bytes, content_type: str, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+    return Response(status=status, body=body, headers=_write_headers(content_type, headers or {}))
+
+
+def _write_headers(content_type: str, headers: Mapping[str, str]) -> dict[str, str]:
+    return {**SECURITY_HEADERS, "Content-Type": content_type, "Server": SERVER, **headers}
+
+
+def _read_number(request: BaseRequest, name: str, default: int | None) -> int | None:
+    text = request.query.get(name)
+    if text is None:
+        return default
+    if not (text.isascii() and text.isdigit() and len(text) < 16):
+        raise Fault("invalid_request", f"{name} must be a number")
+    return int(text)

@@ -1,0 +1,152 @@
+"""The inspector: the latest exchanges, for the page. It is a ring buffer that is bounded in bytes.
+
+With `server.inspect: off` it keeps what the log says of each exchange, of 1,000 at most. With `heads` and `bodies` it
+also keeps recordings. If no page can be served, it keeps nothing.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Iterator
+from itertools import count
+from typing import Literal, TypeAlias
+
+from .record import ExchangeRecord
+from .recording import Recording, RequestHead
+
+__all__ = ["InspectMode", "InspectedExchange", "Inspector"]
+
+InspectMode: TypeAlias = Literal["off", "heads", "bodies"]
+
+_ENTRY = 2560  # bytes of memory that an exchange takes besides its recording
+_MOST_LISTED = 1_000  # exchanges without recordings
+_SHARE = 16  # one exchange takes at most this part of the memory
+_SMALLEST = 256 * 1024  # bytes of one exchange that are always kept
+_HEADER = 100  # bytes of memory that a header takes besides its name and value
+
+
+class InspectedExchange:
+    """An exchange in the buffer. `number` counts the exchanges from 1, `began` is in Unix seconds, `size` in bytes.
+    `recording` is None with `inspect: off`. The fields of the fault and `duration_ms` are set when it has ended."""
+
+    __slots__ = (
+        "began",
+        "duration_ms",
+        "fault",
+        "is_dropped",
+        "message",
+        "number",
+        "path",
+        "record",
+        "recording",
+        "replayed_from",
+        "size",
+    )
+
+    def __init__(self, number: int, record: ExchangeRecord, path: str) -> None:
+        self.number = number
+        self.record = record
+        self.path = path
+        self.began = time.time()
+        self.recording: Recording | None = None
+        self.replayed_from: str | None = None
+        self.fault: str | None = None
+        self.message: str | None = None
+        self.duration_ms: float | None = None
+        self.size = _ENTRY
+        self.is_dropped = False
+
+    @property
+    def has_ended(self) -> bool:
+        return self.duration_ms is not None
+
+
+class Inspector:
+    """Keeps exchanges. `limit` is in bytes, `size` what is kept, `dropped` how many exchanges made room for others."""
+
+    def __init__(self, mode: InspectMode = "off", limit: int = 0, *, is_used: bool = False) -> None:
+        self._kept: deque[InspectedExchange] = deque()
+        self._running: dict[ExchangeRecord, InspectedExchange] = {}
+        self._numbers = count(1)
+        self.size = 0
+        self.dropped = 0
+        self.configure(mode, limit, is_used=is_used)
+
+    def configure(self, mode: InspectMode, limit: int, *, is_used: bool) -> None:
+        """Set what is kept from now on. `is_used` says whether a page can be served; if not, nothing is."""
+        self.mode, self.limit, self.is_used = mode, limit, is_used
+        share = min(max(limit // _SHARE, _SMALLEST), limit)
+        self._most_of_exchange = share if mode == "bodies" else 0
+        while self._kept and (self.size > limit or not is_used):
+            self._drop_oldest()
+
+    @property
+    def count(self) -> int:
+        """How many exchanges are kept."""
+        return len(self._kept)
+
+    def begin(self, record: ExchangeRecord, head: RequestHead) -> None:
+        """Keep an exchange that begins. Its record gets the recording to write to."""
+        entry = InspectedExchange(next(self._numbers), record, head.path)
+        self._running[record] = entry
+        if self.mode == "off":
+            if len(self._kept) >= _MOST_LISTED:
+                self._drop_oldest()
+        else:
+            record.recording = entry.recording = Recording(head, self._most_of_exchange, _MemoryMeter(self, entry))
+            entry.size += sum(len(name) + len(value) + _HEADER for name, value in head.headers)
+        self._kept.append(entry)
+        self.size += entry.size
+        self._make_room()
+
+    def end(self, record: ExchangeRecord) -> None:
+        """Keep what is known of an exchange that has ended."""
+        record.recording = None
+        entry = self._running.pop(record, None)
+        if entry is None:
+            return
+        entry.duration_ms = record.elapsed_ms()
+        if (fault := record.fault) is not None:
+            entry.fault, entry.message = fault.code or fault.kind, fault.message
+
+    def find(self, request_id: str) -> InspectedExchange | None:
+        """The latest exchange with this id."""
+        return next((one for one in reversed(self._kept) if one.record.request_id == request_id), None)
+
+    def list_newest(self) -> Iterator[InspectedExchange]:
+        """The exchanges, the latest first. The buffer must not change meanwhile."""
+        return reversed(self._kept)
+
+    def take(self, entry: InspectedExchange, size: int) -> None:
+        """Count bytes that are kept of an exchange."""
+        if not entry.is_dropped:
+            entry.size += size
+            self.size += size
+            self._make_room()
+
+    def _make_room(self) -> None:
+        while self.size > self.limit and self._kept:
+            self._drop_oldest()
+
+    def _drop_oldest(self) -> None:
+        entry = self._kept.popleft()
+        self.size -= entry.size
+        self.dropped += 1
+        entry.is_dropped = True
+        if entry.recording is not None:
+            entry.recording.discard()
+            entry.recording = None
+
+
+class _MemoryMeter:
+    """Counts the bytes that are kept of one exchange."""
+
+    __slots__ = ("_entry", "_inspector")
+
+    def __init__(self, inspector: Inspector, entry: InspectedExchange) -> None:
+        self._inspector = inspector
+        self._entry = entry
+
+    def __call__(self, size: int) -> None:
+        self._inspector.take(self._entry, size)

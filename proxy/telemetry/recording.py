@@ -1,0 +1,167 @@
+"""Recordings: the bytes of an exchange, for people who look at it on the page.
+
+A recording refers to bytes that exist anyway and copies next to nothing. It is decoded, masked and rendered only when
+someone looks. It has a limit for each message and one for all of them; what comes later is counted, and not kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from time import perf_counter
+from typing import NamedTuple, TypeAlias
+
+from dragoman.adapters.changes import Change, Receipt
+from dragoman.adapters.faults import Fault
+
+__all__ = ["CallRecording", "Message", "Recording", "ReplyHead", "RequestHead", "SentHead", "TryRecording"]
+
+_CHUNK = 96  # bytes of memory that a chunk takes besides its content
+_CALL = 2048  # of a call
+_CHANGE = 320  # of a change
+
+
+class RequestHead(NamedTuple):
+    """The head of a client's request."""
+
+    method: str
+    path: str
+    """With the query."""
+    headers: Sequence[tuple[bytes, bytes]]
+
+
+class SentHead(NamedTuple):
+    """The head of a call in the parts of which it was made: without credentials, the credentials, the rest."""
+
+    start: bytes
+    credentials: bytes
+    rest: bytes
+
+
+class ReplyHead(NamedTuple):
+    """The head of a reply."""
+
+    status: int
+    headers: Mapping[str, str]
+
+
+class Message:
+    """One message: `head` as far as it is known, and the chunks of its body with the time of each. `length` is the
+    size of the whole body, `kept` that of its chunks, in bytes."""
+
+    __slots__ = ("chunks", "head", "kept", "length", "times")
+
+    def __init__(self, head: RequestHead | SentHead | ReplyHead | None = None) -> None:
+        self.head = head
+        self.chunks: list[bytes] = []
+        self.times: list[float] = []
+        self.kept = 0
+        self.length = 0
+
+
+class CallRecording:
+    """One call to a provider. `attempt` counts the tries of the exchange from 1, `number` the calls of one try from
+    0. `secrets` are the credentials that the call carried."""
+
+    __slots__ = ("_recording", "attempt", "began", "ended", "fault", "number", "reply", "request", "secrets", "target")
+
+    def __init__(self, recording: Recording, target: str, attempt: int, number: int) -> None:
+        self._recording = recording
+        self.target = target
+        self.attempt = attempt
+        self.number = number
+        self.began = perf_counter()
+        self.ended: float | None = None
+        self.fault: str | None = None
+        self.request = Message()
+        self.reply = Message()
+        self.secrets: tuple[bytes, ...] = ()
+
+    def record_request(self, head: SentHead, body: bytes) -> None:
+        """Record what is sent; only the last request of a call that is sent again with other credentials."""
+        self.request = Message(head)
+        self._recording.add(self.request, body)
+
+    def record_reply(self, status: int, headers: Mapping[str, str], secrets: tuple[bytes, ...]) -> None:
+        """Record the head of a reply, and the credentials that the call carried."""
+        self.reply.head = ReplyHead(status, headers)
+        self.secrets = secrets
+
+    def add_reply(self, data: bytes) -> None:
+        """Record more bytes of the reply."""
+        self._recording.add(self.reply, data)
+
+    def end(self, fault: Fault | None) -> None:
+        """Record how the call ended."""
+        self.ended = perf_counter()
+        self.fault = None if fault is None else fault.code or fault.kind
+
+
+class TryRecording(NamedTuple):
+    """One try of one target. Of the receipt's changes, the first `request_changes` are made to the request."""
+
+    target: str
+    receipt: Receipt
+    request_changes: int
+
+    @property
+    def changes(self) -> list[Change]:
+        return self.receipt.changes
+
+
+TakeMemory: TypeAlias = Callable[[int], None]
+
+
+class Recording:
+    """The messages of one exchange. `most` bytes are kept of it, and a quarter of them of each message; 0 keeps heads
+    alone. `take_memory` gets the bytes that are kept."""
+
+    __slots__ = ("_left", "_most_of_message", "_take_memory", "calls", "keeps_bodies", "reply", "request", "tries")
+
+    def __init__(self, head: RequestHead, most: int, take_memory: TakeMemory) -> None:
+        self._take_memory = take_memory
+        self.keeps_bodies = most > 0
+        self._left = most
+        self._most_of_message = most // 4
+        self.request = Message(head)
+        self.reply = Message()
+        self.calls: list[CallRecording] = []
+        self.tries: list[TryRecording] = []
+
+    def begin_try(self, target: str, receipt: Receipt) -> None:
+        """Record the calls that follow as those of another try."""
+        self.tries.append(TryRecording(target, receipt, len(receipt.changes)))
+
+    def begin_call(self, target: str, receipt: Receipt, number: int) -> CallRecording:
+        """Record a call of the try with this receipt."""
+        attempt = next((place for place, one in enumerate(self.tries, 1) if one.receipt is receipt), 0)
+        call = CallRecording(self, target, attempt, number)
+        self.calls.append(call)
+        self._take_memory(_CALL)
+        return call
+
+    def end(self, status: int | None, headers: Mapping[str, str] | None) -> None:
+        """Record the head of the client's reply, if it has got one."""
+        if status is not None:
+            self.reply.head = ReplyHead(status, headers or {})
+        self._take_memory(_CHANGE * sum(len(one.changes) for one in self.tries))
+
+    def discard(self) -> None:
+        """Forget the messages, and keep nothing of what comes."""
+        self._left = 0
+        self.calls, self.tries = [], []
+        self.request, self.reply = Message(), Message()
+
+    def add(self, message: Message, data: bytes) -> None:
+        """Keep more bytes of a message's body, as far as the limits allow."""
+        size = len(data)
+        message.length += size
+        room = min(self._left, self._most_of_message - message.kept)
+        if room < size:
+            if room <= 0:
+                return
+            data, size = data[:room], room
+        message.kept += size
+        message.chunks.append(data)
+        message.times.append(perf_counter())
+        self._left -= size + _CHUNK
+        self._take_memory(size + _CHUNK)
