@@ -22,6 +22,8 @@ from .configuration import check, init
 from .export import export
 from .fake import fake
 from .importing.commands import app as imports
+from .learning.drift_command import drift
+from .learning.learn_command import learn
 from .payload.commands import register
 from .schema import schema
 from .serve import serve
@@ -93,6 +95,8 @@ app.command(epilog="Example: dragoman fake mindie --port 9004 --behaviour rate-l
 app.command(epilog="Example: dragoman chaos 127.0.0.1:9004 --toxic 'latency(latency=300, jitter=100)'")(chaos)
 register(app)
 app.add_typer(contract)
+app.command(epilog="Example: dragoman learn https://api.example.com/v1 --api-key-env EXAMPLE_API_KEY")(learn)
+app.command(epilog="Example: dragoman drift example.yaml --yes")(drift)
 app.command(epilog="Example: dragoman chat 'What is dragoman?'")(chat)
 app.command(epilog="Example: dragoman export Qwen3-0.6B models/qwen3 --precision int4")(export)
 app.add_typer(imports)

@@ -1,0 +1,1 @@
+"""Learning: it asks an endpoint what it is, and writes down what is known with the exchanges that show it."""

@@ -1,0 +1,103 @@
+"""One run of learning on the command line: cost, consent, questions, and what is known if it is interrupted."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import NoReturn
+
+import typer
+
+from dragoman.contract.learning.findings import Findings
+from dragoman.contract.learning.learner import Learner, LearnError, forecast_cost
+from dragoman.contract.pacing import Pacer
+from dragoman.contract.transport import HttpTransport
+from dragoman.proxy.cli.options import exit_with_error
+
+from .options import AskOptions
+
+__all__ = ["INTERRUPTED", "UNREACHABLE", "Question", "ask_endpoint", "read_key"]
+
+UNREACHABLE, INTERRUPTED = 3, 130
+
+
+@dataclass(frozen=True)
+class Question:
+    """Which endpoint to ask, and what of it is known."""
+
+    url: str
+    dialect: str = ""
+    model: str = ""
+    key: str | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+def read_key(variable: str | None) -> str | None:
+    """Read the key from the environment. Exits with status 2 if the variable is not set."""
+    if not variable:
+        return None
+    key = os.environ.get(variable, "").strip()
+    if not key:
+        exit_with_error(f"the environment variable {variable} is not set")
+    return key
+
+
+def ask_endpoint(question: Question, options: AskOptions) -> Findings:
+    """Show the cost, ask whether to begin, and learn. If the run is interrupted, `interrupted` of the result says so.
+    Exits with status 3 if nothing can be learned."""
+    _show_cost(question, options)
+    transport = HttpTransport(options.timeout, verify_tls=not options.insecure)
+    learner = Learner(
+        question.url,
+        transport,
+        Pacer(options.delay, options.max_wait),
+        key=question.key,
+        dialect=question.dialect,
+        model=question.model,
+        headers=question.headers,
+        budget=options.budget,
+        say=lambda text: print(f"asking about {text}", file=sys.stderr),
+    )
+    try:
+        asyncio.run(_learn(learner, transport))
+    except LearnError as error:
+        _fail(str(error))
+    except KeyboardInterrupt:
+        if not learner.findings.protocols:
+            raise
+        learner.findings.interrupted = "interrupted by the user"
+    return learner.findings
+
+
+async def _learn(learner: Learner, transport: HttpTransport) -> None:
+    try:
+        await learner.learn()
+    finally:
+        await transport.close()
+
+
+def _show_cost(question: Question, options: AskOptions) -> None:
+    """Show what learning costs. Exits if that is all, or if the user does not want to begin."""
+    cost = forecast_cost(question.url, question.dialect)
+    limit = f"; --budget ends it at {options.budget} tokens" if options.budget is not None else ""
+    print(
+        f"This sends about {cost.requests} requests with {cost.tokens} tokens, read and written, to {question.url};"
+        f"\nif it refuses much, up to {cost.most_requests} requests and {cost.most_tokens} tokens. The counts of tokens"
+        f" are estimates{limit}.",
+        file=sys.stderr,
+    )
+    if options.dry_run:
+        raise typer.Exit
+    if options.yes:
+        return
+    if not sys.stdin.isatty():
+        exit_with_error("there is no terminal to ask whether to begin: add --yes")
+    typer.confirm("Begin?", abort=True, err=True)
+
+
+def _fail(text: str) -> NoReturn:
+    print(f"error: {text}", file=sys.stderr)
+    raise typer.Exit(UNREACHABLE)
