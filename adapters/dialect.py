@@ -13,7 +13,7 @@ from typing import NoReturn
 from .call import Call, Context, JsonObject, Reply
 from .emulation.interface import Emulation
 from .faults import Fault
-from .listing import Information
+from .listing import Information, ModelList
 from .providers import AddressForm, BaseAddress, EnvironmentProvider, Vendor
 from .rate_headers import RateHeaders
 from .streams import StreamReader, StreamWriter
@@ -86,6 +86,7 @@ class Dialect:
     `base_address` says what calls append to a provider's address, `address_forms` which other forms of address there
     are. `settings` are the keys of a provider's configuration that only this dialect has. `environment` are the
     providers that exist if their variables are set, `vendors` maps LiteLLM's names of vendors to their data.
+    `model_list` says where providers list their models, None if they do not, or only under another form of address.
     `summarizes_reasoning` is true if replies hold a summary of the model's reasoning, `keeps_responses` if providers
     may keep responses and continue them, `is_hub_form` if the dialect's forms are those of the hub, extensions
     included.
@@ -114,6 +115,7 @@ class Dialect:
     settings: frozenset[str] = frozenset()
     environment: tuple[EnvironmentProvider, ...] = ()
     vendors: Mapping[str, Vendor] = field(default_factory=dict)
+    model_list: ModelList | None = None
     summarizes_reasoning: bool = False
     keeps_responses: bool = False
     is_hub_form: bool = False

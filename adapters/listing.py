@@ -1,14 +1,15 @@
-"""Models as dialects describe them to clients: in lists of models, and one by one."""
+"""Models as dialects describe them to clients, and as providers list them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from .call import Call, JsonObject
+from .faults import Fault
 
-__all__ = ["Information", "ListedModel", "Task", "list_as_openai"]
+__all__ = ["Information", "ListedModel", "ModelList", "Task", "list_as_openai"]
 
 Task: TypeAlias = Literal["chat", "completions", "embeddings"]
 
@@ -35,6 +36,26 @@ class Information:
     about: Literal["all", "named", "default", "none"]
     write: Callable[[Sequence[ListedModel], Call], JsonObject]
     paths: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ModelList:
+    """Where a provider lists its models: `path` is appended to its base address, with `query` and `headers`; `items` is
+    the key of the list in the reply, `name` the key of a model's name in an item."""
+
+    path: str
+    items: str = "data"
+    name: str = "id"
+    query: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+    def read_names(self, body: object) -> list[str]:
+        """The names in a reply, parsed JSON; items without one are left out. Raises Fault if there is no list."""
+        items = body.get(self.items) if isinstance(body, dict) else None
+        if not isinstance(items, list):
+            raise Fault("upstream_invalid_response", "the reply is no list of models", (self.items,))
+        names = (item.get(self.name) for item in items if isinstance(item, dict))
+        return [name for name in names if isinstance(name, str)]
 
 
 def list_as_openai(owner: str, *paths: str) -> Mapping[str, Information]:

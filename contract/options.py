@@ -33,7 +33,9 @@ File: TypeAlias = Path | None
 
 OneDialect = Annotated[DialectName | None, Option("--dialect", help="Only this dialect.")]
 Cases = Annotated[File, Option("--cases", help="A folder of cases, instead of the built-in ones.")]
-Only = Annotated[Texts, Option(help="Run only cases whose id matches, as chat/stream/*. Repeatable.")]
+Only = Annotated[
+    Texts, Option(metavar="PATTERN", help="Run only cases whose id matches, as chat/stream/*. Repeatable.")
+]
 JsonFile = Annotated[File, Option("--json", help="Write the report as JSON.")]
 
 
@@ -48,7 +50,9 @@ class EndpointOptions:
     api_key: Annotated[
         str | None, Option(envvar="DRAGOMAN_CONTRACT_KEY", help="The API key; better set in the environment.")
     ] = None
-    header: Annotated[Texts, Option(help='An additional header, "name: value". Repeatable.')] = None
+    header: Annotated[Texts, Option(metavar="NAME:VALUE", help='An additional header, "name: value". Repeatable.')] = (
+        None
+    )
     insecure: Annotated[bool, Option("--insecure", help="Do not check TLS certificates.")] = False
 
 
@@ -58,10 +62,14 @@ class CaseOptions:
 
     cases: Cases = None
     only: Only = None
-    exclude: Annotated[Texts, Option(help="Leave out cases whose id matches, as chat/body/*. Repeatable.")] = None
-    protocol: Annotated[Texts, Option(help="Run only cases of this protocol. Repeatable.")] = None
+    exclude: Annotated[
+        Texts, Option(metavar="PATTERN", help="Leave out cases whose id matches, as chat/body/*. Repeatable.")
+    ] = None
+    protocol: Annotated[Texts, Option(metavar="PROTOCOL", help="Run only cases of this protocol. Repeatable.")] = None
     level: Annotated[LevelName, Option(help="MUST leaves out cases of the levels SHOULD and MAY.")] = "MAY"
-    without: Annotated[Texts, Option(help="A capability that the model lacks. Repeatable.")] = None
+    without: Annotated[Texts, Option(metavar="CAPABILITY", help="A capability that the model lacks. Repeatable.")] = (
+        None
+    )
     upstream: Annotated[
         DialectName | None, Option(help="Drive a proxy: run a fake provider of this dialect behind it.")
     ] = None

@@ -11,7 +11,7 @@ from dragoman.adapters.messages.versions import VERSIONS
 from dragoman.adapters.rate_headers import ANTHROPIC_RATE_HEADERS
 
 from .models import INFORMATION
-from .providers import BASE_ADDRESS, ENVIRONMENT, VENDORS
+from .providers import BASE_ADDRESS, ENVIRONMENT, MODEL_LIST, VENDORS
 
 __all__ = ["DIALECT"]
 
@@ -42,4 +42,5 @@ DIALECT = Dialect(
     settings=frozenset({"api_version"}),
     environment=ENVIRONMENT,
     vendors=VENDORS,
+    model_list=MODEL_LIST,
 )

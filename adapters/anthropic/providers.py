@@ -5,9 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from dragoman.adapters.listing import ModelList
+from dragoman.adapters.messages.headers import VERSION
+from dragoman.adapters.messages.versions import VERSIONS
 from dragoman.adapters.providers import BaseAddress, EnvironmentProvider, Vendor
 
-__all__ = ["BASE_ADDRESS", "ENVIRONMENT", "VENDORS"]
+__all__ = ["BASE_ADDRESS", "ENVIRONMENT", "MODEL_LIST", "VENDORS"]
 
 _OWN = "https://api.anthropic.com"
 
@@ -22,3 +25,5 @@ ENVIRONMENT = (
     ),
 )
 VENDORS: Mapping[str, Vendor] = {"anthropic": Vendor(_OWN, ("messages",), "ANTHROPIC_API_KEY")}
+MODEL_LIST = ModelList("/v1/models", query={"limit": "1000"}, headers={VERSION: VERSIONS[0]})
+"""Source: Anthropic's API reference, List Models."""

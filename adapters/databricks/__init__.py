@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from dragoman.adapters.dialect import Dialect
+from dragoman.adapters.listing import ModelList
 from dragoman.adapters.providers import BaseAddress, EnvironmentProvider, Vendor
 
 from . import chat, chat_served, completions, embeddings, messages, responses
@@ -49,6 +50,7 @@ DIALECT = Dialect(
             bare_host=True,
         ),
     ),
+    model_list=ModelList("/api/2.0/serving-endpoints", items="endpoints", name="name"),
     vendors={"databricks": Vendor("${DATABRICKS_API_BASE}", key="DATABRICKS_API_KEY")},
     summarizes_reasoning=True,
 )

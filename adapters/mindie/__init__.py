@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from dragoman.adapters.dialect import Dialect
+from dragoman.adapters.listing import ModelList
 from dragoman.adapters.providers import BaseAddress
 
 from .chat import CALLED
@@ -23,4 +24,5 @@ DIALECT = Dialect(
     paths={"chat": ("/mindie/v1/chat/completions",)},
     information=INFORMATION,
     base_address=BaseAddress("/v1/chat/completions", re.compile(r"/v1(/chat(/completions)?)?$")),
+    model_list=ModelList("/v1/models"),
 )

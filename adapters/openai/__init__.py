@@ -8,7 +8,7 @@ from dragoman.adapters.rate_headers import OPENAI_RATE_HEADERS
 from . import chat, completions, embeddings, responses
 from .azure_addresses import FORMS, call_azure_addresses, serve_azure_addresses
 from .models import INFORMATION
-from .providers import BASE_ADDRESS, ENVIRONMENT, VENDORS
+from .providers import BASE_ADDRESS, ENVIRONMENT, MODEL_LIST, VENDORS
 
 __all__ = ["DIALECT"]
 
@@ -34,6 +34,7 @@ DIALECT = Dialect(
     settings=frozenset({"address"}),
     environment=ENVIRONMENT,
     vendors=VENDORS,
+    model_list=MODEL_LIST,
     keeps_responses=True,
     is_hub_form=True,
 )

@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from dragoman.adapters.listing import ModelList
 from dragoman.adapters.providers import BaseAddress, EnvironmentProvider, Vendor
 
 from .azure_addresses import FORM
 
-__all__ = ["BASE_ADDRESS", "ENVIRONMENT", "VENDORS"]
+__all__ = ["BASE_ADDRESS", "ENVIRONMENT", "MODEL_LIST", "VENDORS"]
 
 _OWN = "https://api.openai.com/v1"
 _API_VERSION = "2024-10-21"
@@ -40,3 +41,5 @@ VENDORS: Mapping[str, Vendor] = {
     "openai": Vendor(_OWN, ("chat", "responses", "embeddings"), "OPENAI_API_KEY"),
     **dict.fromkeys(("hosted_vllm", "openai_like", "custom_openai", "lm_studio", "llamafile"), Vendor()),
 }
+MODEL_LIST = ModelList("/models")
+"""Source: the OpenAI OpenAPI document 2.3, GET /models."""

@@ -18,7 +18,8 @@ def chaos(
     ] = None,
     listen: Annotated[str, typer.Option(help="Where that proxy listens; port 0 takes a free one.")] = "127.0.0.1:0",
     toxic: Annotated[
-        list[str] | None, typer.Option(help="A toxic of that proxy, as 'latency(latency=300, jitter=100)'. Repeatable.")
+        list[str] | None,
+        typer.Option(metavar="TOXIC", help="A toxic of that proxy, as 'latency(latency=300, jitter=100)'. Repeatable."),
     ] = None,
     file: Annotated[
         Path | None, typer.Option("--config", help="Add the proxies of this JSON file, a list as in POST /populate.")

@@ -65,7 +65,8 @@ def run(
             return 2
         first_signal = _listen_to_signals(proxy)
         _print_greeting(proxy)
-        proxy.log_engines()
+        if log_format == "json":
+            proxy.log_engines()  # on a terminal the greeting names the engines
         gc.freeze()  # without gc.collect(): there are 60 000 objects to look at, and next to no garbage among them
         gc.set_threshold(50_000, 20, 100)
         _return_large_blocks()

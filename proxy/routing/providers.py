@@ -18,6 +18,7 @@ from dragoman.proxy.upstreams.credentials import NO_CREDENTIALS, CredentialObser
 from dragoman.proxy.upstreams.interface import Upstream
 from dragoman.proxy.upstreams.oauth import TokenEndpoint, TokenSource
 
+from .model_catalog import ModelCatalog
 from .rate_limits import LIMITED_HERE, Limiter, RateCounters
 from .retry_budget import RetryBudget
 
@@ -62,6 +63,8 @@ class ProviderState:
     limiter: Limiter | None
     connection: Mapping[str, Any]
     """What the upstream depends on."""
+    catalog: ModelCatalog | None
+    """What the provider says about its models; None if it cannot be asked."""
 
 
 def create_provider(
@@ -95,8 +98,24 @@ def create_provider(
     if provider.rate != RateLimits():
         before = None if previous is None else previous.limiter
         limiter = Limiter(f"the provider {name}", provider.rate, counters, LIMITED_HERE, before)
+    listed = dialect.model_list if provider.engine is None and provider.address is None else None
+    catalog = None if listed is None else ModelCatalog(name, listed, upstream, observer)
+    if previous is not None and previous.upstream is upstream:
+        catalog = previous.catalog
     return ProviderState(
-        name, dialect, called, assumes_protocols, profile, timeouts, upstream, slots, wait, retries, limiter, connection
+        name,
+        dialect,
+        called,
+        assumes_protocols,
+        profile,
+        timeouts,
+        upstream,
+        slots,
+        wait,
+        retries,
+        limiter,
+        connection,
+        catalog,
     )
 
 

@@ -6,6 +6,7 @@ connections and engines of providers that stay as they are, the health of their 
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -153,9 +154,28 @@ class RouterState:
         pattern = match(self._models, model)
         return None if pattern is None else self._models[pattern].task
 
+    async def refresh_catalogs(self) -> None:
+        """Ask the providers behind patterns for the names of their models, unless they were asked a short time ago."""
+        targets = (target for pattern, entry in self._models.items() if "*" in pattern for target in entry.targets)
+        catalogs = {id(target.provider.catalog): target.provider.catalog for target in targets}
+        await asyncio.gather(*(catalog.refresh() for catalog in catalogs.values() if catalog is not None))
+
     def list_models(self, caller: Caller) -> list[ListedModel]:
-        """The models that the caller may use, without patterns."""
-        return [self._create_listing(name, name) for name in self._models if "*" not in name and caller.can_use(name)]
+        """The models that the caller may use. Of a pattern, those that its providers have named so far."""
+        names = {name: pattern for pattern in self._models for name in self._expand(pattern)}
+        return [self._create_listing(name, pattern) for name, pattern in names.items() if caller.can_use(name)]
+
+    def _expand(self, pattern: str) -> Iterator[str]:
+        """The names that clients use for the models behind a configured name, which may be a pattern."""
+        if "*" not in pattern:
+            yield pattern
+            return
+        for target in self._models[pattern].targets:
+            catalog, choice = target.provider.catalog, target.choice
+            if catalog is None or choice.model not in (None, "*"):
+                continue
+            names = ((choice.strip or "") + name for name in catalog.names)
+            yield from (name for name in names if match(self._models, name) == pattern)
 
     def describe_model(self, name: str, caller: Caller) -> ListedModel:
         """One model that the caller may use. Raises Fault."""

@@ -99,7 +99,7 @@ class Gateway:
             if (found := serving.routes.match_stored_response(path)) is not None:
                 return await self._handle_stored(serving, request, headers, *found)
             if (query := self._model_routes.match(path, request.headers)) is not None:
-                return self._list_models(serving, request, headers, path, query)
+                return await self._list_models(serving, request, headers, path, query)
             if path in HEALTH:
                 return self._answer_health(serving, request, headers, path)
             if is_page_path(path) and is_open_page(serving.config) and is_local_request(host, request.headers):
@@ -199,7 +199,7 @@ class Gateway:
             if serving is not self.states.current:
                 self.states.leave(serving)
 
-    def _list_models(
+    async def _list_models(
         self, serving: ServingState, request: BaseRequest, headers: Mapping[str, str], path: str, query: ModelQuery
     ) -> Response:
         """Answer a request about models. Raises Fault."""
@@ -208,6 +208,8 @@ class Gateway:
         is_public = query.information.about == "none"
         caller = ANYONE if is_public else serving.router.keys.authenticate(request.headers)
         call = Call(request.method, path, {}, dict(request.query), request.headers)
+        if query.information.about == "all":
+            await serving.router.refresh_catalogs()
         body = self._mask(serialize(list_models(query, call, caller, serving.router)))
         seen = {"request_id": headers["x-request-id"], "dialect": query.dialect.name, "key": caller.name}
         self.log.info("model_list", **seen, bytes=len(body))

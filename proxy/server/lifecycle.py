@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -181,14 +182,23 @@ def _configure_listeners(web_server: HttpServer, admin: AdminListener | None, co
         admin.configure(config.server)
 
 
+_LISTEN_HINTS = {
+    errno.EADDRINUSE: "Stop the process that uses the address, or choose another port ({settings}).",
+    errno.EADDRNOTAVAIL: "No network interface of this machine has that address: 127.0.0.1 is this machine alone,"
+    " 0.0.0.0 all of its interfaces.",
+    errno.EACCES: "Ports below 1024 are for privileged processes: choose another one ({settings}).",
+}
+"""What to do if listening fails, by the error's number."""
+
+
 async def _listen(web_server: HttpServer, host: str, port: int, settings: str) -> asyncio.Server:
     """Listen at an address; `settings` names what decides about it. Raises StartError."""
     try:
         return await asyncio.get_running_loop().create_server(web_server, host, port, backlog=1024)
     except OSError as error:
         text = f"cannot listen on {host}:{port}: {error.strerror or error}"
-        hint = f"Stop the process that uses the address, or choose another port ({settings})."
-        raise StartError(f"{text}\n{hint}") from None
+        hint = _LISTEN_HINTS.get(error.errno or 0, "Choose another address or port ({settings}).")
+        raise StartError(f"{text}\n{hint.format(settings=settings)}") from None
 
 
 async def _open_admin_listener(

@@ -1,8 +1,8 @@
 """Lists and descriptions of models, at the addresses that each dialect has for them.
 
 Models that a key may not use are hidden: they are not listed, and a request for one is answered like a request for a
-model that does not exist. Lists do not contain patterns, because no client can request a pattern, and only the provider
-knows the names that match it. A request for one name that matches a pattern is answered.
+model that does not exist. Lists do not contain patterns, because no client can request a pattern, but the names behind
+them that their providers list. A request for any name that matches a pattern is answered.
 """
 
 from __future__ import annotations

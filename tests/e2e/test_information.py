@@ -82,7 +82,8 @@ async def test_openais_client(house: House) -> None:
                 with pytest.raises(openai.NotFoundError, match=f"the model '{name}' does not exist here") as caught:
                     await client.models.retrieve(name)
                 assert (caught.value.code, caught.value.param) == ("model_not_found", "model")
-    assert not [fake.requests for fake in house.fakes.values() if fake.requests]
+    asked = [(got.method, got.path, got.raw) for fake in house.fakes.values() for got in fake.requests]
+    assert asked == [("GET", "/v1/models", b"")], "the provider behind a pattern, once"
 
 
 async def test_lists_are_as_published(house: House) -> None:

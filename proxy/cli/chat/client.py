@@ -17,11 +17,22 @@ __all__ = ["ChatClient", "ChatError", "Message", "ServerUnreachable"]
 Message: TypeAlias = dict[str, str]
 
 _READ_SIZE = 65536  # bytes
+_DEFAULT_MODEL = "/azure/info?api-version=2024-05-01-preview"
+"""Where a dragoman describes its default model, to clients of Azure."""
 _MAX_BODY = 1 << 24  # bytes
 
 
 class ChatError(Exception):
-    """The server refused or failed. The text says why."""
+    """The server refused or failed. The text says why. `status` is the HTTP status of a refusal, else None."""
+
+    def __init__(self, text: str, status: int | None = None) -> None:
+        super().__init__(text)
+        self.status = status
+
+    @property
+    def exit_status(self) -> int:
+        """As `dragoman call` ends: 1 if the request is refused, 3 if the provider or the network fails."""
+        return 1 if self.status is not None and 400 <= self.status < 500 else 3
 
 
 class ServerUnreachable(ChatError):
@@ -29,13 +40,13 @@ class ServerUnreachable(ChatError):
 
 
 class ChatClient:
-    """`base_url` ends with /v1, `timeout` is in seconds. Raises ChatError if `base_url` is not an address."""
+    """`base_url` ends with /v1, `timeout` is in seconds. Raises ValueError if `base_url` is not an address."""
 
     def __init__(self, base_url: str, key: str | None = None, timeout: float = 600.0) -> None:
         try:
             check_base_url(base_url)
         except BadUrl as error:
-            raise ChatError(f"{error.message}; expected {error.expected}") from None
+            raise ValueError(f"{error.message}; expected {error.expected}") from None
         self.base_url = base_url.rstrip("/")
         parts = urlsplit(self.base_url)
         self._connection_class = HTTPSConnection if parts.scheme == "https" else HTTPConnection
@@ -57,6 +68,16 @@ class ChatClient:
             listing = _parse_object(self._send(connection, "GET", "/models", None).read())
         return [str(model["id"]) for model in listing.get("data", [])]
 
+    def fetch_default_model(self) -> str | None:
+        """The model for requests that name none, as a dragoman says; None if there is none, or at other servers."""
+        with closing(self._connect()) as connection:
+            try:
+                found = _parse_object(self._send(connection, "GET", _DEFAULT_MODEL, None, root=True).read())
+            except ChatError:
+                return None
+        name = found.get("model_name")
+        return name if isinstance(name, str) else None
+
     def stream_answer(self, model: str, messages: Sequence[Message]) -> Iterator[str]:
         """The text of the model's answer, piece by piece. Raises ChatError, before or during the answer."""
         body = json.dumps({"model": model, "messages": [*messages], "stream": True})
@@ -71,14 +92,18 @@ class ChatClient:
     def _connect(self) -> HTTPConnection:
         return self._connection_class(self._host, self._port, timeout=self._timeout)
 
-    def _send(self, connection: HTTPConnection, method: str, path: str, body: str | None) -> HTTPResponse:
+    def _send(
+        self, connection: HTTPConnection, method: str, path: str, body: str | None, *, root: bool = False
+    ) -> HTTPResponse:
+        """The response with status 200. With `root`, the path is that of the server, without /v1. Raises ChatError."""
+        base = self._path.removesuffix("/v1") if root else self._path
         try:
-            connection.request(method, self._path + path, body, self._headers)
+            connection.request(method, base + path, body, self._headers)
             response = connection.getresponse()
         except (OSError, HTTPException) as error:
             raise ServerUnreachable(f"{self.base_url} does not answer: {error}") from None
         if response.status != 200:
-            raise ChatError(_format_error(response.status, response.read(_MAX_BODY)))
+            raise ChatError(_format_error(response.status, response.read(_MAX_BODY)), response.status)
         return response
 
 

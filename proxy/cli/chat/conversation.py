@@ -4,33 +4,48 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from time import monotonic
 
 from .client import ChatClient, ChatError, Message
 
-__all__ = ["converse", "fetch_first_model", "print_answer"]
+__all__ = ["choose_model", "converse", "format_timing", "print_answer"]
 
 _CONTROLS = {code: None for code in (*range(32), *range(127, 160)) if chr(code) not in "\n\t"}
 """Characters that a terminal would obey instead of showing."""
 
-_HELP = "/new forgets the conversation, /quit ends; Ctrl-C stops an answer"
+_HELP = "/model shows the models, /model NAME changes to one, /new forgets the conversation, /quit ends"
 
 
-def fetch_first_model(client: ChatClient) -> str:
-    """The first model that the server lists. Raises ChatError."""
+def choose_model(client: ChatClient) -> str:
+    """The only model of the server, else its default, else the first that it lists. Raises ChatError."""
     names = client.fetch_models()
     if not names:
-        raise ChatError("the server lists no model; name one with --model")
-    return names[0]
+        raise ChatError("the server lists no model; name one with --model", 400)
+    if len(names) == 1:
+        return names[0]
+    name = client.fetch_default_model() or names[0]
+    print(f"{name}, one of {len(names)} models (--model names another)", file=sys.stderr)
+    return name
 
 
 def print_answer(client: ChatClient, model: str, messages: Sequence[Message]) -> str:
-    """Print the answer as it arrives, and return it. Raises ChatError."""
-    parts = []
+    """Print the answer as it arrives, and, on a terminal, how long it took. Returns it. Raises ChatError."""
+    parts, times = [], [monotonic()]
     for text in client.stream_answer(model, messages):
+        times.append(monotonic())
         print(text.translate(_CONTROLS), end="", flush=True)
         parts.append(text)
     print(flush=True)
+    if sys.stderr.isatty():
+        print(format_timing(times, monotonic()), file=sys.stderr)
     return "".join(parts)
+
+
+def format_timing(times: Sequence[float], end: float) -> str:
+    """How long an answer took, from the times of the request, of each piece, and of the end, in seconds."""
+    begin, *pieces = times
+    whole = f"{end - begin:.2f} s"
+    return f"  ({whole}, first text after {pieces[0] - begin:.2f} s)" if pieces else f"  ({whole}, no text)"
 
 
 def converse(client: ChatClient, model: str) -> None:
@@ -38,15 +53,30 @@ def converse(client: ChatClient, model: str) -> None:
     if sys.stdin.isatty():
         import readline  # noqa: F401  input() edits lines with it
 
-        print(f"{model} at {client.base_url}; {_HELP}", file=sys.stderr)
+        print(f"{model} at {client.base_url}; {_HELP}; Ctrl-C stops an answer", file=sys.stderr)
     messages: list[Message] = []
     while (line := _read_line()) not in (None, "/quit"):
-        if line == "/new":
+        command, _, argument = (line or "").partition(" ")
+        if command == "/new":
             messages = []
+        elif command == "/model":
+            model = _change_model(client, model, argument.strip())
         elif line and line.startswith("/"):
             print(_HELP, file=sys.stderr)
         elif line:
             messages = _answer_line(client, model, messages, line)
+
+
+def _change_model(client: ChatClient, model: str, wanted: str) -> str:
+    """The model for further questions. Without a wanted one, the server's models are shown."""
+    if wanted:
+        return wanted
+    try:
+        for name in client.fetch_models():
+            print(f"{'*' if name == model else ' '} {name}".translate(_CONTROLS), file=sys.stderr)
+    except ChatError as error:
+        print(f"error: {error}", file=sys.stderr)
+    return model
 
 
 def _read_line() -> str | None:

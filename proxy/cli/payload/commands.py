@@ -43,11 +43,19 @@ File = Annotated[
 ]
 Texts: TypeAlias = list[str] | None
 Headers = Annotated[
-    Texts, typer.Option("--header", allow_from_autoenv=False, help='A header, "name: value". May be repeated.')
+    Texts,
+    typer.Option(
+        "--header", metavar="NAME:VALUE", allow_from_autoenv=False, help='A header, "name: value". May be repeated.'
+    ),
 ]
 Query = Annotated[
     Texts,
-    typer.Option("--query", allow_from_autoenv=False, help="A query parameter, name=value. May be repeated."),
+    typer.Option(
+        "--query",
+        metavar="NAME=VALUE",
+        allow_from_autoenv=False,
+        help="A query parameter, name=value. May be repeated.",
+    ),
 ]
 Model = Annotated[str | None, typer.Option(help="The model to request, instead of the request's own.")]
 Key = Annotated[str | None, typer.Option(help="The name of a configured key, to send the request with.")]
@@ -89,7 +97,10 @@ def translate(
     to_profile: Annotated[Profile | None, typer.Option(help="The profile of the other dialect.")] = None,
     side: Annotated[SideName | None, typer.Option(help="The kind of payload. Default: what it looks like.")] = None,
     policy: Annotated[
-        Texts, typer.Option(allow_from_autoenv=False, help="As in the configuration: name=value. May be repeated.")
+        Texts,
+        typer.Option(
+            metavar="NAME=VALUE", allow_from_autoenv=False, help="As in the configuration: name=value. May be repeated."
+        ),
     ] = None,
     model: Annotated[str | None, typer.Option(help="The upstream's name for the model.")] = None,
     header: Headers = None,

@@ -45,6 +45,13 @@ def test_wrong_usage_has_status_2_and_writes_to_stderr(args: tuple[str, ...], co
         assert result.stdout == ""
 
 
+@pytest.mark.parametrize("name", ["translate", "explain", "call", "chaos", "contract run", "contract list"])
+def test_no_help_shows_a_type_of_python(name: str, command: Command) -> None:
+    result = command(*name.split(), "--help")
+    assert result.exit_code == 0
+    assert "list[" not in result.stdout
+
+
 @pytest.mark.parametrize("module", ["dragoman", "dragoman.proxy.cli"])
 def test_a_module_runs_the_command(module: str) -> None:
     run = run_python("-m", module, "--version")

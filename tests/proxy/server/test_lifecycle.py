@@ -12,6 +12,7 @@ import aiohttp
 import pytest
 import trustme
 
+from dragoman.contract.fakes import FakeProvider
 from dragoman.contract.json_types import JsonValue
 from dragoman.proxy.config.models import Config
 from dragoman.proxy.server.lifecycle import StartError, start
@@ -212,3 +213,13 @@ async def test_no_environment_proxy_is_used(
         monkeypatch.setitem(os.environ, name, f"http://127.0.0.1:{canary.port}")
     assert (await (await proxy(up)).ask()).status == 200
     assert canary.connections == 0
+
+
+async def test_what_to_do_if_listening_fails_depends_on_why() -> None:
+    async with FakeProvider("openai") as taken:
+        for host, port, hint in (
+            ("127.0.0.1", taken.port, "Stop the process that uses the address"),
+            ("192.0.2.1", 0, "No network interface of this machine has that address"),
+        ):
+            with pytest.raises(StartError, match=hint):
+                await start(Config.model_validate({"server": {"host": host, "port": port}}), insecure=True)

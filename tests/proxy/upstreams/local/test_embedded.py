@@ -122,15 +122,15 @@ def test_chat_brings_its_own_proxy(tiny: Path, elsewhere: Path) -> None:
 
 
 def test_chat_tells_what_failed(tiny: Path, elsewhere: Path) -> None:
-    def failed(*arguments: str) -> str:
+    def failed(status: int, *arguments: str) -> str:
         run = subprocess.run(command(tiny, "chat", "Hi", *arguments), capture_output=True, text=True, timeout=30)
-        assert (run.returncode, run.stdout) == (1, "")
+        assert (run.returncode, run.stdout) == (status, "")
         return run.stderr
 
-    assert "http://127.0.0.1:9/v1 does not answer" in failed("--base-url", "http://127.0.0.1:9/v1")
-    assert "does not begin with https://" in failed("--base-url", "127.0.0.1")
+    assert "http://127.0.0.1:9/v1 does not answer" in failed(3, "--base-url", "http://127.0.0.1:9/v1")
+    assert "does not begin with https://" in failed(2, "--base-url", "127.0.0.1")
     with served(tiny) as (url, _):
-        assert "the model 'x' does not exist here" in failed("--base-url", f"{url}/v1", "--model", "x")
+        assert "the model 'x' does not exist here" in failed(1, "--base-url", f"{url}/v1", "--model", "x")
 
 
 def test_beside_providers_in_the_environment(tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
