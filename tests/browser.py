@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import contextlib
 import json
 import os
@@ -22,7 +23,17 @@ __all__ = ["Page", "find_browser", "open_page"]
 TIMEOUT = 60.0
 _BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 _LISTENING = re.compile(rb"DevTools listening on (ws://\S+)")
-_KEYS = {"Tab": 9, "Enter": 13, "Escape": 27, "/": 191}
+_KEYS = {
+    "Tab": 9,
+    "Enter": 13,
+    "Escape": 27,
+    "/": 191,
+    "ArrowUp": 38,
+    "ArrowDown": 40,
+    "ArrowLeft": 37,
+    "ArrowRight": 39,
+}
+_FEATURES = {"scheme": "color-scheme", "motion": "reduced-motion"}
 _FLAGS = (
     "--headless=new",
     "--no-sandbox",
@@ -84,7 +95,7 @@ class Page:
     async def until(self, condition: str) -> None:
         """Wait until a JavaScript condition holds. Raises TimeoutError."""
         async with asyncio.timeout(TIMEOUT):
-            while not await self.run(condition):  # noqa: ASYNC110 - the page is in another process
+            while not await self.run(f"Boolean({condition})"):  # noqa: ASYNC110 - the page is in another process
                 await asyncio.sleep(0.02)
 
     async def run(self, expression: str) -> JsonValue:
@@ -94,10 +105,29 @@ class Page:
         return outcome["result"].get("value")
 
     async def press(self, key: str) -> None:
-        text = {"Enter": "\r", "/": "/"}.get(key, "")
+        """Press a key by its name: a character, Enter, Tab, Escape or an arrow."""
+        text, code = {"Enter": "\r"}.get(key, key if len(key) == 1 else ""), _KEYS.get(key, ord(key[0].upper()))
         for kind in ("keyDown", "keyUp"):
             typed = {"text": text} if text and kind == "keyDown" else {}
-            await self.send("Input.dispatchKeyEvent", type=kind, key=key, windowsVirtualKeyCode=_KEYS[key], **typed)
+            await self.send("Input.dispatchKeyEvent", type=kind, key=key, windowsVirtualKeyCode=code, **typed)
+
+    async def write(self, text: str) -> None:
+        """Write text where the focus is."""
+        await self.send("Input.insertText", text=text)
+
+    async def resize(self, width: int, height: int) -> None:
+        """Make the page so large, in pixels; a narrow one is a phone's."""
+        size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 500}
+        await self.send("Emulation.setDeviceMetricsOverride", **size)
+
+    async def prefer(self, **features: str) -> None:
+        """Set media features: `scheme` (light or dark) and `motion` (reduce)."""
+        given = [{"name": f"prefers-{_FEATURES[name]}", "value": value} for name, value in features.items()]
+        await self.send("Emulation.setEmulatedMedia", features=given)
+
+    async def photograph(self) -> bytes:
+        """Return what the window shows as PNG."""
+        return base64.b64decode((await self.send("Page.captureScreenshot", format="png"))["data"])
 
     async def click(self, selector: str) -> None:
         """Click in the middle of the first element that matches."""
