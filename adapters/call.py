@@ -53,13 +53,15 @@ class Reply(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class Policy:
     """What to do if a request or a reply does not fit. If `emulate_completions`, a chat model may serve completions.
-    `refuse-exactly` also refuses what can be emulated, unless the result is exact."""
+    `refuse-exactly` also refuses what can be emulated, unless the result is exact. `stream_usage` says whether a
+    provider is asked for the token counts of a stream if the client does not ask."""
 
     extra_parameters: Literal["error", "drop", "pass-through"] = "pass-through"
     unsupported: Literal["refuse", "refuse-exactly", "drop"] = "refuse"
     out_of_range: Literal["error", "clamp", "drop"] = "error"
     replies: Literal["off", "report", "repair", "strict"] = "repair"
     emulate_completions: bool = False
+    stream_usage: Literal["ask", "leave"] = "leave"
 
 
 _NO_OPT_INS = OptIns()
@@ -79,7 +81,8 @@ class Target:
     `summarizes_reasoning` is true if replies hold a summary of the model's reasoning instead of the reasoning itself.
     `reasoning_replay` says how the reasoning of earlier turns goes back to it; None means that `host`, the name of its
     address, the model's family or the dialect decides. `reasoning_tags` says whether replies have tags around
-    reasoning. `dialect` is that of the provider, empty if it does not matter.
+    reasoning. `dialect` is that of the provider, empty if it does not matter. `without_usage` are the models that
+    turned out to refuse to be asked for the usage of streams; all targets that are made of this one share it.
 
     `facts` are what is documented about the model. `refuses` are the parameters that it refuses, without those that the
     target takes, and `most_output` is the most tokens that it generates. Both are empty if the service is not known to
@@ -105,6 +108,7 @@ class Target:
     reasoning_tags: ReasoningTags = False
     host: str = ""
     dialect: str = ""
+    without_usage: set[str] = field(default_factory=set, repr=False, compare=False)
     facts: ModelFacts = field(init=False, repr=False, compare=False)
     refuses: Mapping[str, Refusal] = field(init=False, repr=False, compare=False)
     most_output: int | None = field(init=False, repr=False, compare=False)

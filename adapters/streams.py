@@ -113,6 +113,10 @@ class StreamReader(Protocol):
     """
 
     @property
+    def usage(self) -> JsonObject | None:
+        """The token counts of a stream that has ended, in canonical form; None if its chunks have them, or none."""
+
+    @property
     def has_ended(self) -> bool:
         """Whether the terminal was returned; nothing is returned after it."""
 

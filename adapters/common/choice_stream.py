@@ -127,6 +127,7 @@ class ChoiceStreamReader(StreamReaderBase):
             return self._fail(fault)
         terminal = super()._conclude(cut)
         usage = self._normalizer.make_usage_chunk() if isinstance(terminal[0], End) else None
+        self.usage = self._normalizer.usage
         return [*chunks, *([Chunk(usage)] if usage else []), *terminal]
 
 

@@ -156,6 +156,11 @@ class ChunkNormalizer:
             self._count_text()
             self.template = None
 
+    @property
+    def usage(self) -> JsonObject | None:
+        """The usage so far, in hub form."""
+        return self._usage.total()
+
     def make_usage_chunk(self) -> JsonObject | None:
         """Make the last chunk, with the usage; None if the client did not ask for it or the provider reported none."""
         usage = self._usage.total()
@@ -164,7 +169,7 @@ class ChunkNormalizer:
                 reason = "counts get the hub's names; the last ones of each choice count, and all choices are added"
                 self._ctx.receipt.record_conversion(("usage",), reason)
             return {**self._held, **self._envelope, "choices": [], "usage": usage}
-        if usage is not None:
+        if usage is not None and self._ctx.target.policy.stream_usage == "leave":
             self._ctx.receipt.record_drop(("usage",), UNASKED_USAGE, "form")
         for key in self._held:
             self._ctx.receipt.record_drop((key,), "it came after the last chunk that the client gets")

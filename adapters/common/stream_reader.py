@@ -49,6 +49,7 @@ class StreamReaderBase(ABC):
     """A StreamReader. `wrong_event` describes an event that cannot be read, for the message of its fault."""
 
     wrong_event: ClassVar[str]
+    usage: JsonObject | None = None
     place: ClassVar[Path]
     """The path of the changes of a stream."""
 

@@ -97,6 +97,11 @@ class RewrittenStream:
         self._has_failed = False
 
     @property
+    def usage(self) -> JsonObject | None:
+        """The usage of the call."""
+        return self._stream.usage
+
+    @property
     def has_ended(self) -> bool:
         """Whether the terminal was returned."""
         return self._has_failed or self._stream.has_ended

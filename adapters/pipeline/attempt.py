@@ -11,10 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from dragoman.adapters.call import Context, Headers, JsonObject
+from dragoman.adapters.call import Context, Headers
 from dragoman.adapters.changes import HEADER, Receipt
-from dragoman.adapters.common.parameters import wants_usage
-from dragoman.adapters.common.usage import UNASKED_USAGE
 from dragoman.adapters.emulation.calls import EmulatedCalls
 from dragoman.adapters.emulation.rewritten_call import RewrittenCall
 from dragoman.adapters.faults import Fault, join_faults
@@ -28,13 +26,14 @@ from .call_context import create_answer_context, create_call_context, translate_
 from .conversation import Conversation
 from .emulated_reader import CallPart, create_reader
 from .emulation_needs import EmulationNeeds, rewrite_call, split_request
-from .guard import UnexpectedErrorGuard, explain_reply_error
+from .guard import UnexpectedErrorGuard
 from .mismatches import resolve_mismatches
 from .outcome import COMPLETE, NOTHING, OPEN, Outcome, Output, PlannedCall
 from .plan import ProtocolPlan, TargetPlan
 from .refusals import find_refusals
 from .reply_reader import ReplyReader
-from .restream import CLOSING_EVENTS, USAGE_ON_REQUEST, stream_reply
+from .restream import CLOSING_EVENTS, stream_whole_reply
+from .stream_usage import ask_for_usage, sum_unasked
 from .transitions import TRANSITIONS, Action, Input, State
 
 __all__ = ["Attempt"]
@@ -191,7 +190,7 @@ class Attempt:
             is_last = len(self._round) == 1 or all(one.has_ended for one in self._round)
             return self._finish_replies() if is_last else NOTHING
         except Exception as error:  # noqa: BLE001 - as above
-            return self._fail_with(error)
+            return self._repeat_unasked(call, error) or self._fail_with(error)
 
     def confirm_save(self) -> Output:
         """The record of the last output is saved."""
@@ -238,8 +237,20 @@ class Attempt:
     def _write_rewritten(self, ctx: Context, position: int, rewritten: RewrittenCall | None) -> PlannedCall:
         """Write a request in the provider's protocol. Raises Fault, its path the provider's."""
         call = self._plan.called.write_request(ctx.request, ctx)
-        self._add_reader(ctx, position, rewritten)
+        call, without = ask_for_usage(call, ctx, self._plan.protocol, self._client)
+        self._add_reader(ctx, position, rewritten).call_without_usage = without
         return PlannedCall(len(self._readers) - 1, call, call.body.get("stream") is True, ctx.receipt)
+
+    def _repeat_unasked(self, number: int, error: Exception) -> Output | None:
+        """Make a call without the option for usage if that is what the provider refuses, as `error` says; else None."""
+        reader = self._readers[number]
+        call = reader.call_without_usage
+        if call is None or self._state not in ("open", "streaming") or not reader.refuses_usage(error):
+            return None
+        position = self._round.index(reader)
+        again = self._round[position] = self._add_reader(reader.ctx, position, reader.rewritten)
+        again.is_without_usage = True
+        return Output(calls=(PlannedCall(len(self._readers) - 1, call, True, reader.receipt),))
 
     def _follow_up(self, reader: ReplyReader, rewritten: RewrittenCall) -> Output:
         """Make the further call that a reply makes necessary, in place of the one that it answers."""
@@ -265,6 +276,7 @@ class Attempt:
             after = self._advance("fault", last)
             return after._replace(data=before.data + after.data) if before.data else after
         if isinstance(last, End):
+            self.answer.usage = self.answer.usage or sum_unasked(reader.usage for reader in self._round)
             return self._advance("kept_end" if self._keeps else "end", outputs)
         return self._advance("outputs", outputs)
 
@@ -276,21 +288,12 @@ class Attempt:
             reader.reply = None  # it may be large, and the client may read its bytes slowly
         self.answer.usage = reply.get("usage")
         if self.wants_stream:
-            return self._take(self._stream_reply(reply))
+            return self._take(stream_whole_reply(self._route.protocol, reply, self._client.request, self._ctx))
         if self._check is not None:
             self._check.add_reply(reply)
             if (broken := self._compare_with_request()) is not None:
                 raise broken
         return self._advance("kept_end" if self._keeps else "end", reply)
-
-    def _stream_reply(self, reply: JsonObject) -> list[StreamOutput]:
-        protocol = self._route.protocol
-        if protocol in USAGE_ON_REQUEST and reply.get("usage") and not wants_usage(self._client.request):
-            self.receipt.record_drop(("usage",), UNASKED_USAGE, "form")
-        try:
-            return [*stream_reply(protocol, reply, self._client.request)]
-        except Exception as error:
-            raise explain_reply_error(error, self._ctx, f"hub/{protocol}.reply", reply) from error
 
     def _compare_with_request(self) -> Fault | None:
         policy, check = self._target.target.policy.replies, self._check

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from dragoman.adapters.call import Context, Headers, JsonObject, Reply
+from dragoman.adapters.call import Call, Context, Headers, JsonObject, Reply
 from dragoman.adapters.changes import Receipt
 from dragoman.adapters.common.reply_validation import find_error
 from dragoman.adapters.decompression import BadEncoding, DecompressedTooLarge, Decompressor, create_decompressor
@@ -28,6 +28,7 @@ from dragoman.adapters.validation import load_validator
 from .assembly import StreamAssembler
 from .body_form import BodyForm, detect_form
 from .plan import ProtocolPlan
+from .stream_usage import REFUSALS, names_option, remember_refusal
 
 __all__ = ["REPLY_LIMIT", "SSE", "ReplyReader"]
 
@@ -54,12 +55,15 @@ class ReplyReader:
     is_stream = False
     has_ended = False  # nothing more is read of this reply
     is_pending = False  # there is more to decompress in what was received
+    call_without_usage: Call | None = None  # to be made if the provider refuses to be asked for the usage
+    is_without_usage = False  # the call was refused with that option, and is made again without it
 
     _decompressor: Decompressor | None = None
     _form: BodyForm | None = None
     _media_type = ""
     _is_labelled = False  # its type says that it is a stream
     _is_error = False
+    _names_usage = False  # it is an error that mentions the option for the usage of streams
     _wants_stream = False
     _assembler: StreamAssembler | None = None
     _stream: StreamReader | None = None
@@ -75,9 +79,9 @@ class ReplyReader:
         rewritten: RewrittenCall | None = None,
     ) -> None:
         self._plan = plan
-        self._rewritten = rewritten
+        self.rewritten = rewritten
         self._provider = provider
-        self._ctx = ctx
+        self.ctx = ctx
         self._request = request
         self._parts: list[bytes] = []
 
@@ -94,17 +98,28 @@ class ReplyReader:
     @property
     def may_stream(self) -> bool:
         """False if a stream is held: the call asks for a whole reply."""
-        return self._rewritten is None or self._ctx.request.get("stream") is True
+        return self.rewritten is None or self.ctx.request.get("stream") is True
 
     @property
     def receipt(self) -> Receipt:
-        return self._ctx.receipt
+        return self.ctx.receipt
+
+    @property
+    def usage(self) -> JsonObject | None:
+        """The usage of a stream that has ended, in the provider's protocol, if the client did not ask for it."""
+        return None if self._stream is None else self._stream.usage
+
+    def refuses_usage(self, error: Exception) -> bool:
+        """Whether the provider refused the call, as `error` says, because of the option for the usage of streams."""
+        return self._names_usage and isinstance(error, Fault) and error.kind in REFUSALS
 
     def start(self, status: int, headers: Headers, *, wants_stream: bool) -> None:
         """Take the head. Header names are looked up in lower case. Raises Fault."""
         self.status, self.headers, self._wants_stream = status, headers, wants_stream
         if not 200 <= status < 300:  # a status of 0 is an error's that is not known
             self._is_error, self._form = True, "json"
+        elif self.is_without_usage:
+            remember_refusal(self.ctx)
         if 300 <= status < 400:
             raise self._invalid("it redirects, which is not followed", "upstream_redirect")
         if (encoding := headers.get("content-encoding")) is not None:
@@ -153,7 +168,7 @@ class ReplyReader:
 
     def _locate(self, fault: Fault) -> Fault:
         known = load_validator(f"hub/{self._plan.protocol}.request").known if self._plan.bridge is None else ()
-        return fault.locate(self._ctx.receipt, self._ctx.call.body or None, known=known)
+        return fault.locate(self.ctx.receipt, self.ctx.call.body or None, known=known)
 
     # The form of the reply
 
@@ -175,15 +190,15 @@ class ReplyReader:
         if self._wants_stream:
             self._open_stream()
             return data
-        self._assembler = StreamAssembler(self._plan, self._ctx)
+        self._assembler = StreamAssembler(self._plan, self.ctx)
         self._assembler.receive(data)
         return b""
 
     def _open_stream(self) -> None:
-        stream = self._plan.called.read_stream(self._ctx)
-        self._stream, self.is_stream = stream if self._rewritten is None else self._rewritten.wrap_stream(stream), True
+        stream = self._plan.called.read_stream(self.ctx)
+        self._stream, self.is_stream = stream if self.rewritten is None else self.rewritten.wrap_stream(stream), True
         if self._plan.bridge is not None:
-            self._translator = self._plan.bridge.stream(self._request, self._ctx)
+            self._translator = self._plan.bridge.stream(self._request, self.ctx)
 
     def _translate(self, outputs: list[Output]) -> list[Output]:
         """The outputs in the client's protocol. Raises PartlyRead."""
@@ -215,24 +230,25 @@ class ReplyReader:
             raise cut
         else:
             hub = self._read_body(b"".join(self._parts))
-        if self._rewritten is not None:
-            hub = self._rewritten.take_reply(hub)
-            self.further = self._rewritten if hub is None else None
+        if self.rewritten is not None:
+            hub = self.rewritten.take_reply(hub)
+            self.further = self.rewritten if hub is None else None
         return (
-            hub if hub is None or self._plan.bridge is None else self._plan.bridge.reply(hub, self._request, self._ctx)
+            hub if hub is None or self._plan.bridge is None else self._plan.bridge.reply(hub, self._request, self.ctx)
         )
 
     def _read_body(self, raw: bytes) -> JsonObject:
         if exceeds_values(raw, REPLY_VALUES, REPLY_COMMAS):
             raise self._invalid(f"its reply has more than {REPLY_VALUES} values", "upstream_response_too_large")
-        body = _parse_object(raw, self._ctx.receipt)
+        body = _parse_object(raw, self.ctx.receipt)
         reply = Reply(self.status, body or {}, self.headers, raw)
         if self._is_error:
-            raise self._plan.called.read_fault(reply, self._ctx)
+            self._names_usage = names_option(raw)
+            raise self._plan.called.read_fault(reply, self.ctx)
         if body is None:
             code = "upstream_invalid_json" if self._has_known_end() else "upstream_truncated"
             raise self._invalid(f"its reply is not a JSON object: {self._describe(raw)}", code)
-        return self._plan.called.read_reply(reply, self._ctx)
+        return self._plan.called.read_reply(reply, self.ctx)
 
     def _describe(self, raw: bytes) -> str:
         label = f"its type is {self._media_type}" if self._media_type else "it has no type"

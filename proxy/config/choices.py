@@ -34,6 +34,10 @@ class PolicyChoice(LevelChoice):
     emulate_completions: bool | None = None
     """For a provider that is not used for completions: send the prompt as a chat message, and return the model's answer
     to it. A chat model answers the prompt instead of continuing it, which is a loss. Default: false."""
+    stream_usage: Literal["ask", "leave"] | None = None
+    """ask: ask the provider for the tokens of every chat and completions stream, for the log, the metrics and the
+    limits; clients that did not ask do not get them. A provider that refuses is not asked again. leave: only if the
+    client asks. Default: ask."""
 
 
 class EmulationChoice(LevelChoice):

@@ -27,7 +27,7 @@ _FIELDS = ("extra_parameters", "unsupported", "out_of_range", "replies")  # what
 def merge_policies(*choices: PolicyChoice) -> Policy:
     """The policy that results from the choices of all levels, the widest first. On each level the preset comes first,
     then the single policies."""
-    chosen: dict[str, Any] = {}
+    chosen: dict[str, Any] = {"stream_usage": "ask"}  # the pipeline alone asks for nothing
     for choice in choices:
         if choice.preset is not None:
             chosen |= _list_fields(PRESETS[choice.preset])

@@ -7,10 +7,10 @@ from dataclasses import asdict
 
 import orjson
 
-from dragoman.adapters.call import JsonObject, Policy, Target
+from dragoman.adapters.call import JsonObject, Target
 from dragoman.adapters.emulation.registry import OPT_INS, SETTINGS
 from dragoman.proxy.config.models import Config
-from dragoman.proxy.config.presets import DEFAULT_PRESET, find_preset
+from dragoman.proxy.config.presets import DEFAULT_PRESET, find_preset, merge_policies
 from dragoman.proxy.telemetry.mask import Mask, collect_secrets
 
 from .dry_run import PreparedRequest
@@ -91,7 +91,7 @@ def _format_target(target: PlannedTarget, number: int, is_first: bool) -> Iterat
 def _format_policy(target: Target) -> Iterator[Line]:
     """The policies that are not the default, with their preset if they have one, and what is not emulated."""
     policy = target.policy
-    default = asdict(Policy())
+    default = asdict(merge_policies())
     chosen = ", ".join(f"{name} {value}" for name, value in asdict(policy).items() if value != default[name])
     if chosen:
         preset = find_preset(policy)

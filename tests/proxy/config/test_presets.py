@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from dragoman.adapters.call import Policy
 from dragoman.proxy.config.models import PolicyChoice
 from dragoman.proxy.config.presets import PRESETS, find_preset, merge_policies
 
+DEFAULT = Policy(stream_usage="ask")
+
 
 def test_the_default_preset_is_the_default_policy() -> None:
-    assert merge_policies() == merge_policies(PolicyChoice(preset="faithful")) == Policy()
+    assert merge_policies() == merge_policies(PolicyChoice(preset="faithful")) == DEFAULT
 
 
 def test_lenient_drops_and_clamps() -> None:
-    lenient = Policy(unsupported="drop", out_of_range="clamp", extra_parameters="drop")
+    lenient = replace(DEFAULT, unsupported="drop", out_of_range="clamp", extra_parameters="drop")
     assert merge_policies(PolicyChoice(preset="lenient")) == lenient
 
 
 def test_strict_refuses_what_is_not_exact_and_replies_that_break_a_schema() -> None:
-    assert merge_policies(PolicyChoice(preset="strict")) == Policy(unsupported="refuse-exactly", replies="strict")
+    assert merge_policies(PolicyChoice(preset="strict")) == replace(
+        DEFAULT, unsupported="refuse-exactly", replies="strict"
+    )
 
 
 def test_a_single_policy_precedes_the_preset_of_its_own_level() -> None:
@@ -29,7 +35,7 @@ def test_a_single_policy_precedes_the_preset_of_its_own_level() -> None:
 
 def test_a_narrower_preset_precedes_everything_wider() -> None:
     wide = PolicyChoice(preset="lenient", unsupported="drop", replies="off")
-    assert merge_policies(wide, PolicyChoice(preset="faithful")) == Policy()
+    assert merge_policies(wide, PolicyChoice(preset="faithful")) == DEFAULT
     assert merge_policies(wide, PolicyChoice(unsupported="refuse")).out_of_range == "clamp"
 
 

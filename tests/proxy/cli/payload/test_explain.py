@@ -306,7 +306,8 @@ def test_deployment_that_the_client_picks(run: Run) -> None:
 def test_the_served_profile_is_the_configured_one(run: Run, elsewhere: Path) -> None:
     body = '{"model": "gpt-5", "messages": [{"role": "user", "content": "x"}], "stream": true}'
     assert plan(run, "--from", "mindie/chat", stdin=body)["call"]["body"]["stream_options"] == {"include_usage": True}
-    (elsewhere / "dragoman.yaml").write_text(CONFIG.replace("mindie: actual", "mindie: documented"))
+    changed = CONFIG.replace("mindie: actual", "mindie: documented") + "policy: {stream_usage: leave}\n"
+    (elsewhere / "dragoman.yaml").write_text(changed)
     assert "stream_options" not in plan(run, "--from", "mindie/chat", stdin=body)["call"]["body"]
 
 
