@@ -27,6 +27,7 @@ from .learning.learn_command import learn
 from .payload.commands import register
 from .schema import schema
 from .serve import serve
+from .tail.command import tail
 
 __all__ = ["app", "main"]
 
@@ -99,4 +100,5 @@ app.command(epilog="Example: dragoman learn https://api.example.com/v1 --api-key
 app.command(epilog="Example: dragoman drift example.yaml --yes")(drift)
 app.command(epilog="Example: dragoman chat 'What is dragoman?'")(chat)
 app.command(epilog="Example: dragoman export Qwen3-0.6B models/qwen3 --precision int4")(export)
+app.command(epilog="Example: dragoman tail -f dragoman.log --status 5xx --model 'fast*'")(tail)
 app.add_typer(imports)

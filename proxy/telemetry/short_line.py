@@ -67,6 +67,8 @@ def _list_refusal_words(line: Line) -> Iterator[str]:
 def _list_losses(line: Line) -> Iterator[str]:
     """What was lost, and what was emulated, by path. Nothing about changes that keep the meaning."""
     changes = line.get("changes")
+    if isinstance(changes, Mapping) and (lost := changes.get("loss")):  # a running proxy counts them
+        yield f"{lost} lost"
     found = [one for one in changes if isinstance(one, Mapping)] if isinstance(changes, list) else []
     shown = [one for one in found if one.get("weight") == "loss" or one.get("action") == "emulated"]
     for change in shown[:_MOST_CHANGES]:
