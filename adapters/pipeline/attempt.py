@@ -33,7 +33,7 @@ from .plan import ProtocolPlan, TargetPlan
 from .refusals import find_refusals
 from .reply_reader import ReplyReader
 from .restream import CLOSING_EVENTS, stream_whole_reply
-from .stream_usage import ask_for_usage, sum_unasked
+from .stream_usage import ask_for_usage, sum_stream_usage
 from .transitions import TRANSITIONS, Action, Input, State
 
 __all__ = ["Attempt"]
@@ -276,7 +276,7 @@ class Attempt:
             after = self._advance("fault", last)
             return after._replace(data=before.data + after.data) if before.data else after
         if isinstance(last, End):
-            self.answer.usage = self.answer.usage or sum_unasked(reader.usage for reader in self._round)
+            self.answer.usage = self.answer.usage or sum_stream_usage(reader.usage for reader in self._round)
             return self._advance("kept_end" if self._keeps else "end", outputs)
         return self._advance("outputs", outputs)
 

@@ -17,7 +17,7 @@ from dragoman.adapters.faults import Kind
 from dragoman.adapters.validation import load_validator
 from dragoman.schemas import names
 
-__all__ = ["REFUSALS", "StreamUsage", "ask_for_usage", "names_option", "remember_refusal", "sum_unasked"]
+__all__ = ["REFUSALS", "StreamUsage", "ask_for_usage", "names_option", "remember_refusal", "sum_stream_usage"]
 
 _OPTION, _FLAG = "stream_options", "include_usage"
 _MOST_MODELS = 1_000  # of one target that are remembered: clients may choose their names
@@ -47,13 +47,13 @@ def ask_for_usage(call: Call, ctx: Context, protocol: str, client: Context) -> S
         return StreamUsage(call, None)
     if target.policy.replies not in ("repair", "strict") and not _asks(option):
         return StreamUsage(call, None)  # the client would get what it did not ask for
-    without = call._replace(body=_without_option(body, given)) if _asks(option) else call
+    without = call._replace(body=_remove_option(body, given)) if _asks(option) else call
     if target.model in target.without_usage:
         return StreamUsage(without, None)
     return StreamUsage(call._replace(body={**body, _OPTION: {**(option or {}), _FLAG: True}}), without)
 
 
-def sum_unasked(usages: Iterable[JsonObject | None]) -> JsonObject | None:
+def sum_stream_usage(usages: Iterable[JsonObject | None]) -> JsonObject | None:
     """The usage of the streams of an answer whose client did not ask for it; None if no provider reports it."""
     return sum_usage([usage for usage in usages if usage]) or None
 
@@ -75,7 +75,7 @@ def _asks(option: object) -> bool:
     return isinstance(option, dict) and option.get(_FLAG) is True
 
 
-def _without_option(body: JsonObject, given: object) -> JsonObject:
+def _remove_option(body: JsonObject, given: object) -> JsonObject:
     """The body with no more of the option than the client gave."""
     left = {name: value for name, value in body[_OPTION].items() if name != _FLAG}
     made = {name: value for name, value in body.items() if name != _OPTION}
