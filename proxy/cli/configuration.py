@@ -1,4 +1,4 @@
-"""The commands about the configuration file: `init` writes one, `check` explains what is wrong with one."""
+"""The command `check`: it explains what is wrong with a configuration file."""
 
 from __future__ import annotations
 
@@ -16,21 +16,9 @@ from .options import (
     format_count,
     print_problems,
     read_environment,
-    write_new_file,
 )
 
-__all__ = ["check", "init"]
-
-
-def init(
-    file: Annotated[Path, typer.Argument(help="The file to write.")] = DEFAULT_FILE,
-    force: Annotated[bool, typer.Option("--force", help="Overwrite the file.")] = False,
-) -> None:
-    """Write a commented configuration file to begin with."""
-    from dragoman.proxy.config.starter import STARTER
-
-    write_new_file(file, STARTER, force)
-    print(f"wrote {file}. Set OPENAI_API_KEY, or edit the file; then run: dragoman check {file}")
+__all__ = ["check"]
 
 
 def check(

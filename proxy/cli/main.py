@@ -18,10 +18,11 @@ from dragoman.contract.commands import app as contract
 
 from .chaos import chaos
 from .chat.command import chat
-from .configuration import check, init
+from .configuration import check
 from .export import export
 from .fake import fake
 from .importing.commands import app as imports
+from .init import init
 from .learning.drift_command import drift
 from .learning.learn_command import learn
 from .payload.commands import register

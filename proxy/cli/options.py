@@ -90,21 +90,21 @@ def load_configuration(file: Path | None, env: dict[str, str], insecure: bool) -
     return CheckedConfig(config, ())
 
 
-def read_environment(env_file: Path | None, config: Path | None = None) -> dict[str, str]:
+def read_environment(env_file: Path | None, config: Path | None = None, *, must_exist: bool = True) -> dict[str, str]:
     """The environment's variables, then those of `env_file`, or, if that is None, of the file `.env` next to the
-    configuration file. Raises ConfigErrors for a file that is named."""
+    configuration file, which `must_exist` for that. Raises ConfigErrors for a file that is named."""
     from dragoman.proxy.config.envfile import read_env
 
-    return {**(read_env(env_file) if env_file else _read_env_next_to(config or DEFAULT_FILE)), **os.environ}
+    return {**(read_env(env_file) if env_file else _read_env_next_to(config or DEFAULT_FILE, must_exist)), **os.environ}
 
 
-def _read_env_next_to(config: Path) -> dict[str, str]:
-    """The variables of `.env` next to an existing configuration file. Other programs read that file too, so a line that
+def _read_env_next_to(config: Path, must_exist: bool) -> dict[str, str]:
+    """The variables of `.env` next to a configuration file. Other programs read that file too, so a line that
     is no variable is a warning only."""
     from dragoman.proxy.config.envfile import FILE, parse_env
 
     file = config.parent / FILE
-    if not (config.exists() and file.is_file()):
+    if not file.is_file() or (must_exist and not config.exists()):
         return {}
     variables, problems = parse_env(file)
     print_problems([replace(problem, severity="warning") for problem in problems])

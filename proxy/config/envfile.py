@@ -7,7 +7,7 @@ from pathlib import Path
 
 from .problems import ConfigErrors, Problem
 
-__all__ = ["FILE", "parse_env", "read_env"]
+__all__ = ["FILE", "parse_env", "read_env", "write_variable"]
 
 FILE = ".env"
 """The name of the file that is read next to a configuration file."""
@@ -42,6 +42,15 @@ def parse_env(path: Path) -> tuple[dict[str, str], list[Problem]]:
         else:
             problems.append(_create_problem(path, number, "bad-line", "this line is not NAME=value"))
     return variables, problems
+
+
+def write_variable(name: str, value: str) -> str:
+    """The line of a variable. Raises ValueError for a value that no line can hold."""
+    quote = '"' if '"' not in value else "'"
+    line = f"{name}={quote}{value}{quote}"
+    if _LINE.fullmatch(line) is None or "\n" in value:
+        raise ValueError(f"the value of {name} has quotation marks or line breaks")
+    return f"{line}\n"
 
 
 def _create_problem(path: Path, line: int, code: str, message: str) -> Problem:

@@ -16,7 +16,15 @@ from dragoman.local_engine.embedded import NAME
 from .load import check_text
 from .models import Config
 
-__all__ = ["FILE", "describe_variables", "find_incomplete_variables", "load_from_environment"]
+__all__ = [
+    "FILE",
+    "describe_provider",
+    "describe_variables",
+    "find_incomplete_variables",
+    "find_providers",
+    "list_providers",
+    "load_from_environment",
+]
 
 FILE = "(environment)"
 """The name of the file in problems."""
@@ -28,7 +36,7 @@ _EMBEDDED_MODEL = f"  {NAME}: {{targets: [{{provider: embedded}}]}}"
 def load_from_environment(env: Mapping[str, str], *, insecure: bool = False, embedded: bool = False) -> Config | None:
     """The configuration that the variables describe; None if they describe no provider. `embedded` adds the model that
     comes with dragoman. Raises ConfigErrors."""
-    found = [provider for provider in _providers() if all(env.get(name) for name in provider.variables)]
+    found = find_providers(env)
     if not found and not embedded:
         return None
     providers = [_write_provider(provider, env) for provider in found] + [_EMBEDDED_PROVIDER] * embedded
@@ -40,7 +48,7 @@ def load_from_environment(env: Mapping[str, str], *, insecure: bool = False, emb
 def find_incomplete_variables(env: Mapping[str, str]) -> list[str]:
     """A sentence about each provider of which only some variables are set."""
     hints = []
-    for provider in _providers():
+    for provider in list_providers():
         missing = [name for name in provider.variables if not env.get(name)]
         if 0 < len(missing) < len(provider.variables):
             found = ", ".join(name for name in provider.variables if name not in missing)
@@ -50,23 +58,33 @@ def find_incomplete_variables(env: Mapping[str, str]) -> list[str]:
 
 def describe_variables() -> str:
     """The variables of each provider, as in `A, or B and C`."""
-    return ", or ".join(" and ".join(provider.variables) for provider in _providers())
+    return ", or ".join(" and ".join(provider.variables) for provider in list_providers())
 
 
-def _providers() -> list[EnvironmentProvider]:
+def list_providers() -> list[EnvironmentProvider]:
+    """The providers that variables can describe."""
     return [provider for dialect in dialects.values() for provider in dialect.environment]
 
 
-def _write_provider(provider: EnvironmentProvider, env: Mapping[str, str]) -> str:
+def find_providers(env: Mapping[str, str]) -> list[EnvironmentProvider]:
+    """The providers whose variables are all set."""
+    return [provider for provider in list_providers() if all(env.get(name) for name in provider.variables)]
+
+
+def describe_provider(provider: EnvironmentProvider, env: Mapping[str, str]) -> dict[str, str]:
+    """The settings of a provider as the configuration has them, with variables by name."""
     [dialect] = [name for name, one in dialects.items() if provider in one.environment]
     has_bare_host = provider.bare_host and "://" not in env[provider.variables[0]]
-    settings = {
+    return {
         "dialect": dialect,
         "base_url": f"https://{provider.base_url}" if has_bare_host else provider.base_url,
         "api_key": f"${{{provider.variables[-1]}}}",
         **provider.settings,
     }
-    text = ", ".join(f'{key}: "{value}"' for key, value in settings.items())
+
+
+def _write_provider(provider: EnvironmentProvider, env: Mapping[str, str]) -> str:
+    text = ", ".join(f'{key}: "{value}"' for key, value in describe_provider(provider, env).items())
     return f"  {provider.name}: {{{text}, protocols: [{', '.join(provider.protocols)}]}}"
 
 

@@ -10,8 +10,9 @@ import pytest
 from dragoman.proxy.config.envfile import read_env
 from dragoman.proxy.config.load import ConfigErrors, check, check_text, load
 from dragoman.proxy.config.models import Config
-from dragoman.proxy.config.starter import STARTER
+from dragoman.proxy.config.starter import write_starter
 
+STARTER = write_starter([], embedded=True)
 EXAMPLES = Path(__file__).parents[3] / "examples"
 BASE = 'providers: {p: {dialect: openai, base_url: "http://127.0.0.1:1/v1"}}\nmodels: {m: {targets: [{provider: p}]}}\n'
 
@@ -56,9 +57,9 @@ def test_the_example_with_fakes_needs_no_variables() -> None:
 
 
 def test_the_starter_file_is_valid() -> None:
-    checked = check_text(STARTER, "dragoman.yaml", {"OPENAI_API_KEY": "sk-something"})
+    checked = check_text(STARTER, "dragoman.yaml", {})
     assert not checked.warnings
-    assert list(checked.config.models) == ["gpt-*", "text-embedding-*"]
+    assert list(checked.config.models) == ["dragoman-mini"]
 
 
 def test_the_starter_file_is_valid_with_every_suggestion_uncommented() -> None:
@@ -77,8 +78,8 @@ def test_the_starter_file_is_valid_with_every_suggestion_uncommented() -> None:
     )
     env = dict.fromkeys(names, "x")
     config = check_text(text, "dragoman.yaml", env).config
-    assert list(config.providers) == ["openai", "lakehouse", "foundry", "azure-openai", "claude", "ascend"]
-    assert list(config.models) == ["gpt-*", "text-embedding-*", "fast", "careful"]
+    assert list(config.providers) == ["embedded", "openai", "lakehouse", "foundry", "azure-openai", "claude", "ascend"]
+    assert list(config.models) == ["dragoman-mini", "fast", "careful"]
     assert [key.name for key in config.keys] == ["me"]
 
 
