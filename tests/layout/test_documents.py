@@ -53,7 +53,8 @@ def broken(page: Path) -> list[str]:
 
 
 def test_readme_is_short() -> None:
-    assert len(README.read_text("utf-8").split()) < MOST_WORDS
+    seen = re.sub(r"<!--.*?-->", "", README.read_text("utf-8"))
+    assert len(seen.split()) < MOST_WORDS
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))

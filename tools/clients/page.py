@@ -14,7 +14,13 @@ from .routes import DRAGOMAN, FACES, GATEWAYS, ROUTES
 
 __all__ = ["read_recipe", "write_page"]
 
-_HEAD = Path(__file__).with_name("head.md")
+_FOLDER = Path(__file__).parent
+_HEAD = _FOLDER / "head.md"
+_INSTALLED = frozenset(
+    re.findall(r"^([\w-]+)==", (_FOLDER.parents[1] / "constraints.txt").read_text("utf-8"), re.MULTILINE)
+)
+"""The packages of the development environment."""
+
 _RECIPE = re.compile(r"^ *(?:#|//) recipe\n(.*?)^ *(?:#|//) end of recipe$", re.MULTILINE | re.DOTALL)
 _FENCES = {"python": "python", "node": "js"}
 _ORIGIN = "http://127.0.0.1:8080"
@@ -28,6 +34,7 @@ checks requests as the real one documents it. `Responses only` is an OpenAI prov
 embeddings]`. dragoman is installed with the extra `tokens`. A number says how many checks pass; `11 of 12` that one
 does not. The column for LiteLLM is its proxy in front of the same fakes, in the same run.
 
+<!-- not run: installs every client -->
 ```console
 $ uv run python -m tools.clients run --all     # installs, runs and writes this page; a release step, not part of CI
 ```
@@ -60,11 +67,20 @@ def read_recipe(client: Client) -> str:
 
 
 def _write_recipes(clients: Mapping[str, Client]) -> str:
+    recipes = [client for client in clients.values() if client.recipe]
     return "\n".join(
-        f"### {client.title}\n\n```{client.fence or _FENCES[client.language]}\n{read_recipe(client)}```\n"
-        for client in clients.values()
-        if client.recipe
+        f"### {client.title}\n\n{_write_remark(client, client is recipes[0])}"
+        f"```{client.fence or _FENCES[client.language]}\n{read_recipe(client)}```\n"
+        for client in recipes
     )
+
+
+def _write_remark(client: Client, is_first: bool) -> str:
+    """Write what tests/docs has to know of a recipe: what runs before the first one, or why nothing runs this one."""
+    if client.fence == "sh" or (client.language == "python" and client.packages[0] in _INSTALLED):
+        return "<!-- running: a proxy with the model fast -->\n" if is_first else ""
+    script = client.script.relative_to(_FOLDER.parents[1])
+    return f"<!-- not run: part of {script}, which runs in an environment of its own -->\n"
 
 
 def _write_table(clients: Mapping[str, Client], measured: Mapping[str, Outcome]) -> str:

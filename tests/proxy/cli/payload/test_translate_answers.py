@@ -14,6 +14,8 @@ from dragoman.contract.json_types import JsonValue
 
 Run = Callable[..., Result]
 
+DOCS = Path(__file__).resolve().parents[3] / "docs" / "files" / "commands"
+
 BAD_PARAMETER = json.dumps(
     {"error": {"message": "too long", "type": "invalid_request_error", "param": "messages[1].content", "code": "x"}}
 )
@@ -60,7 +62,7 @@ def test_a_whole_reply_to_a_request_for_a_stream(run: Run, request_file: Callabl
 def test_nothing_is_stored(run: Run, request_file: Callable[..., Path], fixtures: Path) -> None:
     """As in a proxy without a store."""
     options = ("--from", "openai/responses", "--to", "openai/responses")
-    kept = json.dumps({**json.loads((fixtures / "docs" / "response.json").read_text("utf-8")), "store": True})
+    kept = json.dumps({**json.loads((DOCS / "response.json").read_text("utf-8")), "store": True})
     request = request_file(input="hi", store=True)
     for more in ((), ("--request", request)):
         result = run("translate", *options, *more, stdin=kept)
