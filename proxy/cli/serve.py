@@ -60,9 +60,16 @@ def serve(
 
     form = log_format or ("console" if sys.stderr.isatty() else "json")
     source = None if file is None else load
-    raise typer.Exit(
-        run(checked.config, files=checked.files, insecure=insecure, log_format=form, log_level=log_level, source=source)
+    status = run(
+        checked.config,
+        insecure=insecure,
+        log_format=form,
+        log_level=log_level,
+        source=source,
+        files=checked.files,
+        text=checked.text,
     )
+    raise typer.Exit(status)
 
 
 def _override_address(config: Config, host: str | None, port: int | None) -> Config:

@@ -17,6 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
+from dragoman.proxy.config.document import ConfigText
 from dragoman.proxy.config.models import Config
 from dragoman.proxy.config.values import format_seconds
 from dragoman.proxy.server.lifecycle import RunningProxy, start
@@ -43,9 +44,11 @@ def run(
     log_level: str = "info",
     source: ConfigSource | None = None,
     files: Sequence[Path] = (),
+    text: ConfigText | None = None,
 ) -> int:
     """Serve until SIGTERM or SIGINT; a second signal ends the waiting. At SIGHUP, `source` reads the configuration
-    again; `files` are what it was read from. Returns the exit status: 0, or 2 if the proxy cannot start."""
+    again; `files` are what it was read from, `text` is what the page shows of it. Returns the exit status: 0, or 2 if
+    the proxy cannot start."""
 
     console = LineWriter(sys.stderr.fileno(), partial(render_drops, log_format))
 
@@ -59,6 +62,7 @@ def run(
                 log_stream=console,
                 source=source,
                 files=files,
+                text=text,
             )
         except StartError as error:
             print(f"error: {error}", file=sys.stderr)

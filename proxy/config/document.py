@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path as FilePath
 from typing import Any, TypeAlias
@@ -13,7 +13,7 @@ from dragoman.adapters.suggestions import find_nearest
 from .masks import is_secret, mask_secrets, mask_spans
 from .problems import ConfigErrors, Problem, Severity, Span
 
-__all__ = ["Document", "Node", "Scalar", "did_you_mean"]
+__all__ = ["ConfigText", "Document", "Node", "Scalar", "did_you_mean"]
 
 Scalar: TypeAlias = str | int | float | bool | None
 
@@ -44,6 +44,16 @@ class Node:
         return str(self.value if self.raw is None else self.raw)
 
 
+@dataclass(frozen=True, slots=True)
+class ConfigText:
+    """A configuration file as people may see it: its lines, with secrets masked, and the line of each value, by the
+    value's path as in `providers.lakehouse.base_url`."""
+
+    file: str
+    lines: tuple[str, ...]
+    places: Mapping[str, int]
+
+
 class Document:
     """A file by the name that the user gave it: its lines with secrets masked, its tree, and its problems."""
 
@@ -68,6 +78,11 @@ class Document:
             else:
                 return None
         return node
+
+    def describe(self) -> ConfigText:
+        """The file as people may see it."""
+        places = {format_path(path): (node.key or node.span).line for path, node in _list_nodes((), self.root)}
+        return ConfigText(self.file, tuple(self.lines), places)
 
     def text(self, *path: str | int) -> str | None:
         """The text at a path; None if there is no text, or a broken one."""
@@ -167,3 +182,15 @@ def _list_texts(path: Path, node: Node) -> Iterator[tuple[Path, Node, str]]:
     elif isinstance(node.value, list):
         for position, child in enumerate(node.value):
             yield from _list_texts((*path, position), child)
+
+
+def _list_nodes(path: Path, node: Node) -> Iterator[tuple[Path, Node]]:
+    """All nodes below a node, with their paths."""
+    children: Iterable[tuple[str | int, Node]] = ()
+    if isinstance(node.value, dict):
+        children = node.value.items()
+    elif isinstance(node.value, list):
+        children = enumerate(node.value)
+    for name, child in children:
+        yield (*path, name), child
+        yield from _list_nodes((*path, name), child)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from .access import check_access
-from .document import Document
+from .document import ConfigText, Document
 from .engines import check_engines
 from .litellm import refuse_litellm_file
 from .literals import warn_about_literal_secrets
@@ -26,11 +26,12 @@ __all__ = ["CheckedConfig", "ConfigErrors", "Problem", "check", "check_text", "l
 
 @dataclass(frozen=True, slots=True)
 class CheckedConfig:
-    """A valid configuration, the warnings about it, and the files that it was read from."""
+    """A valid configuration, the warnings about it, the files that it was read from, and the first one's text."""
 
     config: Config
     warnings: tuple[Problem, ...]
     files: tuple[Path, ...] = ()
+    text: ConfigText | None = None
 
 
 def load(path: Path, env: Mapping[str, str]) -> Config:
@@ -67,7 +68,8 @@ def _check_document(document: Document, env: Mapping[str, str], folder: Path, in
     problems = ConfigErrors(document.problems)
     if config is None or any(problem.severity == "error" for problem in problems.problems):
         raise problems
-    return CheckedConfig(config, tuple(problems.problems), (*document.files, *_list_certificates(config)))
+    files = (*document.files, *_list_certificates(config))
+    return CheckedConfig(config, tuple(problems.problems), files, document.describe())
 
 
 def _list_certificates(config: Config) -> list[Path]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol, cast
 
 from aiohttp import HttpVersion10, HttpVersion11
@@ -25,12 +25,21 @@ from aiohttp.web_request import BaseRequest
 from aiohttp.web_response import REASON_PHRASES, Response, StreamResponse
 from aiohttp.web_server import Server
 from multidict import CIMultiDict
+from yarl import URL
 
 from dragoman.adapters.faults import Fault
 
 from .head_rules import MOST_HEAD_BYTES, find_bad_head, head_too_large, measure_head
 
-__all__ = ["Application", "HttpServer", "RequestPayloadError", "SingleWriteResponse", "send_continue", "take_rest"]
+__all__ = [
+    "Application",
+    "HttpServer",
+    "RequestPayloadError",
+    "SingleWriteResponse",
+    "create_inner_request",
+    "send_continue",
+    "take_rest",
+]
 
 _MOST_HEADERS = 100
 _LINGER = 2.0  # seconds to read the rest of a refused body, so that the client can read the answer
@@ -94,6 +103,16 @@ class HttpServer(Server):
 
     def _list(self) -> list[_Connection]:
         return [connection for connection in self.connections if isinstance(connection, _Connection)]
+
+
+def create_inner_request(request: BaseRequest, path: str, headers: Mapping[str, str], body: bytes) -> BaseRequest:
+    """A POST that is answered on the connection of another request, which was read to its end."""
+    inner = request.clone(method="POST", rel_url=URL(path, encoded=True), headers=CIMultiDict(headers))
+    content = StreamReader(request.protocol, limit=2**16, loop=asyncio.get_running_loop())
+    content.feed_data(body)
+    content.feed_eof()
+    inner._payload = content
+    return inner
 
 
 async def send_continue(request: BaseRequest) -> None:

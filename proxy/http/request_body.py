@@ -17,7 +17,15 @@ from dragoman.adapters.faults import Fault
 from .aiohttp_server import RequestPayloadError, send_continue, take_rest
 from .deadline import Deadline
 
-__all__ = ["choose_request_id", "get_host", "get_path", "read_body", "read_client_deadline", "read_plain_body"]
+__all__ = [
+    "choose_request_id",
+    "create_request_id",
+    "get_host",
+    "get_path",
+    "read_body",
+    "read_client_deadline",
+    "read_plain_body",
+]
 
 _random = random.Random()  # an id has to be unique, not secret
 _ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
@@ -31,10 +39,10 @@ _CHARSET = re.compile(r'charset\s*=\s*"?([^";\s]+)', re.IGNORECASE)
 def choose_request_id(headers: Mapping[str, str]) -> str:
     """The client's x-request-id if it is safe to log and return, otherwise a new id."""
     given = headers.get("x-request-id")
-    return given if given is not None and _ID.fullmatch(given) else _make_uuid()
+    return given if given is not None and _ID.fullmatch(given) else create_request_id()
 
 
-def _make_uuid() -> str:
+def create_request_id() -> str:
     """A random UUID: some servers refuse any other id."""
     bits = _random.getrandbits
     return f"{bits(32):08x}-{bits(16):04x}-4{bits(12):03x}-{bits(14) | 0x8000:x}-{bits(48):012x}"

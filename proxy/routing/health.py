@@ -86,6 +86,11 @@ class TargetHealth:
             return "closed"
         return "open" if self._clock() < self._paused_until else "half-open"
 
+    @property
+    def remaining_pause(self) -> float:
+        """The seconds until the target may be tried again, 0 if it may be now."""
+        return max(0.0, self._paused_until - self._clock()) if self._paused_until else 0.0
+
     def begin(self) -> None:
         """A try of the target begins."""
         self.in_flight += 1

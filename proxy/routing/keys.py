@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 
@@ -50,6 +50,11 @@ class Keys:
 
     def __bool__(self) -> bool:
         return bool(self._known)
+
+    @property
+    def callers(self) -> Collection[Caller]:
+        """The owners of the keys."""
+        return self._known.values()
 
     @property
     def _limiters(self) -> dict[str | None, Limiter | None]:

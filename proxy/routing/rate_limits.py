@@ -153,6 +153,18 @@ class Limiter:
         if rate is not None and tokens > 1:
             self._counters.add(self._name("tokens"), rate, tokens - 1)  # one was taken at the beginning
 
+    @property
+    def running(self) -> tuple[int, int | None]:
+        """How many requests run, and how many may."""
+        return self._running.count, self._most
+
+    async def read_rates(self) -> tuple[RateLeft, ...]:
+        """What is left of each rate. Takes nothing."""
+        found = [
+            (unit, rate, await self._counters.take(self._name(unit), rate, 0)) for unit, rate in self._rates.items()
+        ]
+        return tuple([_describe(*one) for one in found])
+
     async def _take(self, count: int) -> Admission:
         left = []
         for unit, rate in self._rates.items():
@@ -166,10 +178,7 @@ class Limiter:
         return Admission(tuple(left), None)
 
     async def _refuse(self, refusal: Fault) -> Admission:
-        found = [
-            (unit, rate, await self._counters.take(self._name(unit), rate, 0)) for unit, rate in self._rates.items()
-        ]
-        return Admission(tuple([_describe(*one) for one in found]), refusal)
+        return Admission(await self.read_rates(), refusal)
 
     def _explain(self, unit: str, rate: Rate, retry_after: float) -> Fault:
         wait = max(retry_after, 0.001)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
+from typing import TypeAlias
 
 from aiohttp.web_request import BaseRequest
 from aiohttp.web_response import Response, StreamResponse
@@ -41,6 +42,8 @@ HEALTH = ("/live", "/ready", "/health")
 """Addresses that say how the proxy is. /live is about the process alone; /health has its version too, and a digest of
 its configuration without secrets, by which people see whether two proxies have the same one; it needs a key if the
 proxy has keys."""
+
+AdaptRouter: TypeAlias = Callable[[ServingState], RouterState]
 
 _STOPPING = Fault("overloaded", "the proxy is shutting down", code="shutting_down")
 
@@ -83,7 +86,8 @@ class Gateway:
         """The requests that have not ended."""
         return self.states.running
 
-    async def handle(self, request: BaseRequest) -> StreamResponse:
+    async def handle(self, request: BaseRequest, adapt: AdaptRouter | None = None) -> StreamResponse:
+        """Answer a request. `adapt` makes the state that it is served with, of that for other requests."""
         serving = self.states.current
         headers = _create_headers(serving, request)
         path = get_path(request).removesuffix("/")
@@ -94,7 +98,7 @@ class Gateway:
                 return create_response(204, b"", {**headers, **preflight})
             if (route := serving.routes.match(path)) is not None:
                 if request.method == "POST":
-                    return await self._run_exchange(serving, request, headers, path, route)
+                    return await self._run_exchange(serving, request, headers, path, route, adapt)
                 return self._answer_other_method(serving, request, headers, "POST")
             if (found := serving.routes.match_stored_response(path)) is not None:
                 return await self._handle_stored(serving, request, headers, *found)
@@ -141,18 +145,25 @@ class Gateway:
             exchange.deadline.interrupt(Fault(_STOPPING.kind, _STOPPING.message, code=_STOPPING.code))
 
     async def _run_exchange(
-        self, serving: ServingState, request: BaseRequest, headers: Mapping[str, str], path: str, route: Route
+        self,
+        serving: ServingState,
+        request: BaseRequest,
+        headers: Mapping[str, str],
+        path: str,
+        route: Route,
+        adapt: AdaptRouter | None,
     ) -> StreamResponse:
         running = self.states.running
+        router = serving.router if adapt is None else adapt(serving)
         if (pressure := self.overload.judge(len(running))) != "none":
-            self._shed(serving, request, pressure)
+            self._shed(router, request, pressure)
         headers = _name_request(headers, route.dialect)
         exchange = Exchange(
             request,
             headers,
             path,
             route,
-            serving.router,
+            router,
             self.store,
             serving.config.server,
             self.log,
@@ -168,9 +179,9 @@ class Gateway:
             if serving is not self.states.current:
                 self.states.leave(serving)
 
-    def _shed(self, serving: ServingState, request: BaseRequest, pressure: Pressure) -> None:
+    def _shed(self, router: RouterState, request: BaseRequest, pressure: Pressure) -> None:
         """Refuse a request that comes at a bad time. Raises Fault."""
-        if pressure == "full" or serving.router.keys.authenticate(request.headers).can_wait:
+        if pressure == "full" or router.keys.authenticate(request.headers).can_wait:
             raise self.overload.create_fault(len(self.running))
 
     async def _handle_stored(

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from dragoman.adapters import dialects as all_dialects
 from dragoman.adapters.dialect import Dialect
+from dragoman.proxy.config.document import ConfigText
 from dragoman.proxy.config.models import Config, Server
 from dragoman.proxy.conversations.stores.factory import open_store
 from dragoman.proxy.conversations.stores.interface import ResponseStore, StoreError
@@ -139,9 +140,11 @@ async def start(
     random: Random | None = None,
     source: ConfigSource | None = None,
     files: Sequence[Path] = (),
+    text: ConfigText | None = None,
 ) -> RunningProxy:
     """Start the engines, open the store, and listen, in the running event loop. `source` reads the configuration again,
-    and `files` are what it was read from; without a source it never changes. Raises StartError."""
+    and `files` are what it was read from; without a source it never changes. `text` is the file as the page shows it.
+    Raises StartError."""
     server = config.server
     mask = Mask(collect_secrets(config))
     log = create_log(mask, log_format, log_level, log_stream)
@@ -155,6 +158,8 @@ async def start(
     metrics = None if server.admin_port is None else ExchangeMetrics()
     gateway = Gateway(state, dialects, store, log, mask, metrics)
     reloader = Reloader(source, builder, gateway.states, log, metrics)
+    reloader.text = text
+    gateway.page.reloader = reloader
     web_server = HttpServer(gateway, server.header_timeout, server.limits.connections)
     try:
         admin = None if metrics is None else await _open_admin_listener(server, gateway, web_server, metrics, reloader)

@@ -24,6 +24,7 @@ from urllib.parse import urlsplit
 
 from dragoman.adapters.call import JsonObject
 from dragoman.proxy.config.difference import keep_fixed_settings, list_changes
+from dragoman.proxy.config.document import ConfigText
 from dragoman.proxy.config.keyfile import FileStamp, read_stamp
 from dragoman.proxy.config.load import CheckedConfig
 from dragoman.proxy.config.models import Config, Provider
@@ -64,8 +65,8 @@ class ReloadStatus:
 
 
 class Reloader:
-    """Reloads the configuration of one proxy. `observers` are called with each new one, at the moment in which it
-    begins to serve. Call `start` first and `close` last."""
+    """Reloads the configuration of one proxy. `text` is the file of the current one, if it is from a file. `observers`
+    are called with each new one, at the moment in which it begins to serve. Call `start` first and `close` last."""
 
     def __init__(
         self,
@@ -76,6 +77,7 @@ class Reloader:
         metrics: ExchangeMetrics | None,
     ) -> None:
         self.status = ReloadStatus(now := time.time(), now)
+        self.text: ConfigText | None = None
         self.observers: list[Callable[[Config], None]] = []
         self._source = source
         self._builder = builder
@@ -139,6 +141,7 @@ class Reloader:
         self._states.update_mask(collect_secrets(config))
         new = await self._builder.build(config, old)
         self._states.replace_current(new)
+        self.text = checked.text
         for observe in self.observers:
             observe(config)
         self.status.problem, self.status.succeeded_at = "", time.time()

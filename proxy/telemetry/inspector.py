@@ -67,6 +67,7 @@ class Inspector:
 
     def __init__(self, mode: InspectMode = "off", limit: int = 0, *, is_used: bool = False) -> None:
         self._kept: deque[InspectedExchange] = deque()
+        self._replays: dict[str, str] = {}
         self._running: dict[ExchangeRecord, InspectedExchange] = {}
         self._numbers = count(1)
         self.size = 0
@@ -89,6 +90,8 @@ class Inspector:
     def begin(self, record: ExchangeRecord, head: RequestHead) -> None:
         """Keep an exchange that begins. Its record gets the recording to write to."""
         entry = InspectedExchange(next(self._numbers), record, head.path)
+        if self._replays:
+            entry.replayed_from = self._replays.pop(record.request_id, None)
         self._running[record] = entry
         if self.mode == "off":
             if len(self._kept) >= _MOST_LISTED:
@@ -99,6 +102,10 @@ class Inspector:
         self._kept.append(entry)
         self.size += entry.size
         self._make_room()
+
+    def expect_replay(self, request_id: str, replayed: str) -> None:
+        """Take note that the exchange with this id, which is about to begin, repeats another one."""
+        self._replays[request_id] = replayed
 
     def end(self, record: ExchangeRecord) -> None:
         """Keep what is known of an exchange that has ended."""

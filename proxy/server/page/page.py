@@ -8,6 +8,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, TypeAlias
 from urllib.parse import parse_qs
 
+import orjson
 from aiohttp.web_request import BaseRequest
 from aiohttp.web_response import Response, StreamResponse
 
@@ -24,11 +25,15 @@ from dragoman.proxy.telemetry.mask import Mask
 from .access import SECURITY_HEADERS, PageAccess
 from .assets import INDEX, LOGIN, read_asset
 from .capabilities import list_addresses, list_models
+from .configuration import describe_configuration
 from .event_feed import EventFeed
 from .exchanges import create_content_mask, describe_buffer, render_exchange, summarize
+from .replay import Replayer, send_from_page
+from .state import describe_state, read_gauges
 
 if TYPE_CHECKING:
     from dragoman.proxy.server.gateway import Gateway
+    from dragoman.proxy.server.reload import Reloader
 
 __all__ = ["Page", "is_page_path"]
 
@@ -37,7 +42,7 @@ _MOST_LISTED = 1000
 _MOST_FEEDS = 32
 _JSON = "application/json"
 _MOST_FORM = 8 * 1024  # bytes
-_FORM_TIME = 10.0  # seconds
+_BODY_TIME = 10.0  # seconds
 _FAILED = "That is not the key (server.admin_key)."
 
 _Handler: TypeAlias = Callable[[BaseRequest, str], Awaitable[StreamResponse]]
@@ -49,18 +54,22 @@ def is_page_path(path: str) -> bool:
 
 
 class Page:
-    """Serves the page of one proxy, to who has access."""
+    """Serves the page of one proxy, to who has access. `reloader` knows the file of the configuration."""
 
     def __init__(self, gateway: Gateway, inspector: Inspector, mask: Mask) -> None:
         self._gateway = gateway
         self._inspector = inspector
         self._mask = mask
+        self._replayer = Replayer(gateway, inspector)
         self._feeds = 0
+        self.reloader: Reloader | None = None
         self._readers: Mapping[str, _Handler] = {
             "exchanges": self._answer_exchanges,
             "events": self._answer_events,
+            "state": self._answer_state,
+            "configuration": self._answer_configuration,
         }
-        self._writers: Mapping[str, _Handler] = {}
+        self._writers: Mapping[str, _Handler] = {"exchanges": self._replay, "send": self._send}
 
     async def answer(self, request: BaseRequest, path: str, access: PageAccess) -> StreamResponse:
         """Answer a request at a path of the page. Errors are JSON, `{"error": sentence}`."""
@@ -99,10 +108,7 @@ class Page:
             return _respond(b"", "text/plain", 303, {"Location": "/"})
         if path == "/page/logout":
             return _respond(b"", "text/plain", 303, {"Location": "/", "Set-Cookie": access.sign_out(request.headers)})
-        deadline = Deadline()
-        deadline.enter_phase("body", _FORM_TIME)
-        form = parse_qs((await read_plain_body(request, _MOST_FORM, deadline)).decode("utf-8", "replace"))
-        deadline.stop()
+        form = parse_qs((await _read_body(request, _MOST_FORM)).decode("utf-8", "replace"))
         cookie = await access.sign_in(form.get("key", [""])[0])
         if cookie is None:
             return _show_login(_FAILED)
@@ -141,7 +147,7 @@ class Page:
         if self._feeds >= _MOST_FEEDS:
             raise Fault("overloaded", f"{_MOST_FEEDS} browsers look at the page already")
         response = StreamResponse(headers=_write_headers("text/event-stream", {}))
-        feed = EventFeed(self._inspector, self._summarize, dict, lambda: self._gateway.draining)
+        feed = EventFeed(self._inspector, self._summarize, self._read_gauges, lambda: self._gateway.draining)
         self._feeds += 1
         try:
             await feed.run(request, response)
@@ -151,8 +157,53 @@ class Page:
             self._feeds -= 1
         return response
 
+    async def _replay(self, request: BaseRequest, path: str) -> Response:
+        request_id, _, action = path.partition("/")
+        entry = self._inspector.find(request_id)
+        if entry is None or action != "replay":
+            raise Fault("not_found", "the exchange is not kept any more")
+        return _respond_json({"id": self._replayer.replay(entry, await _read_object(request, _MOST_FORM))})
+
+    async def _send(self, request: BaseRequest, _: str) -> StreamResponse:
+        limit = 2 * self._gateway.states.current.config.server.body_limit
+        return await send_from_page(self._gateway, request, await _read_object(request, limit))
+
+    def _read_gauges(self) -> JsonObject:
+        return read_gauges(self._gateway)
+
+    async def _answer_state(self, request: BaseRequest, _: str) -> Response:
+        state = await describe_state(self._gateway)
+        status = None if self.reloader is None else self.reloader.status.to_json()
+        return _respond_json(ContentMask(self._mask).mask_values({**state, "reload": status}))
+
+    async def _answer_configuration(self, request: BaseRequest, _: str) -> Response:
+        text = None if self.reloader is None else self.reloader.text
+        config = self._gateway.states.current.config
+        return _respond_json(describe_configuration(config, text, ContentMask(self._mask)))
+
     def _summarize(self, entry: InspectedExchange) -> JsonObject:
         return summarize(entry, ContentMask(self._mask))
+
+
+async def _read_body(request: BaseRequest, limit: int) -> bytes:
+    deadline = Deadline()
+    deadline.enter_phase("body", _BODY_TIME)
+    try:
+        return await read_plain_body(request, limit, deadline)
+    finally:
+        deadline.stop()
+
+
+async def _read_object(request: BaseRequest, limit: int) -> JsonObject:
+    """The JSON object of a body; an empty one is {}. Raises Fault."""
+    body = await _read_body(request, limit)
+    try:
+        found = orjson.loads(body or b"{}")
+    except orjson.JSONDecodeError:
+        found = None
+    if not isinstance(found, dict):
+        raise Fault("invalid_request", "the body must be a JSON object", code="invalid_json")
+    return found
 
 
 def _answer_file(request: BaseRequest, path: str, access: PageAccess) -> Response:

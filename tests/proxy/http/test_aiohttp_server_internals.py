@@ -33,6 +33,8 @@ INTERNALS: list[tuple[JsonValue, str, tuple[str, ...]]] = [
     (web_protocol, "_ErrInfo", ("status", "exc", "message")),
     (web_protocol, "RequestPayloadError", ()),
     (streams, "EMPTY_PAYLOAD", ()),
+    (web_request.BaseRequest, "clone", ("method", "rel_url", "headers")),
+    (streams.StreamReader, "feed_data", ()),
     (streams.StreamReader, "_buffer", ()),
     (streams.StreamReader, "_buffer_offset", ()),
     (streams.StreamReader, "_size", ()),
