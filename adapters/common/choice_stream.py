@@ -29,7 +29,6 @@ from typing import Any, ClassVar, Literal, TypeAlias
 
 from dragoman.adapters.call import Context, JsonObject
 from dragoman.adapters.faults import Fault
-from dragoman.adapters.sse import Event, Item
 from dragoman.adapters.streams import Chunk, End, Output
 from dragoman.adapters.validation import load_validator
 
@@ -68,19 +67,9 @@ class ChoiceStreamReader(StreamReaderBase):
         """The number of choices per prompt, for a protocol that allows several prompts; else None."""
         return None
 
-    def _process_item(self, item: Item) -> list[Output]:
-        if isinstance(item, Event):
-            data, name = item.data, item.event
-            if self._template is not None and (chunk := self._template.match(data)) is not None:
-                return [chunk]
-        else:
-            data, name = item.text.strip(), None
-        body, raw = self._parse(data, name)
+    def _process_body(self, body: Any, raw: bytes | None, data: bytes, name: bytes | None) -> list[Output]:
         kind, payload = _classify(data, body, name)
-        try:
-            return _HANDLERS[kind](self, payload, raw)
-        except Fault as fault:
-            return self._fail(fault)
+        return _HANDLERS[kind](self, payload, raw)
 
     # Handlers
 

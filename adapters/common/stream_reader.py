@@ -1,9 +1,9 @@
 """The base class of stream readers: it frames bytes into items, and ends the stream exactly once.
 
-Theory of operation. A reader frames the bytes into items and hands each to its protocol's `_process_item`. Most chunks
-of a stream differ only in their text. If a protocol recognizes such chunks by their bytes, it sets `_template`: all
-matching chunks of one read then become one DeltaRun, without framing. One read may hold a whole stream, so its first
-events are framed one by one until there is a template.
+Theory of operation. A reader frames the bytes into items and hands the JSON of each to its protocol's `_process_body`.
+Most chunks of a stream differ only in their text. If a protocol recognizes such chunks by their bytes, it sets
+`_template`: all matching chunks of one read then become one DeltaRun, without framing. One read may hold a whole
+stream, so its first events are framed one by one until there is a template.
 
 `completeness` decides how a stream ends: the reader reports `[DONE]` and the end of the bytes to it. An error, stray
 text or an event that cannot be read is a fault, and ends the stream too. If the bytes end inside an event, the event
@@ -23,7 +23,7 @@ from dragoman.adapters.json_structure import REPLY_COMMAS, REPLY_VALUES, exceeds
 from dragoman.adapters.jsontext import is_too_deep
 from dragoman.adapters.native_errors import read_error_object, read_stray_text
 from dragoman.adapters.paths import Path
-from dragoman.adapters.sse import FIELDS, Framer, Item, Stray, TooLong
+from dragoman.adapters.sse import FIELDS, Event, Framer, Item, Stray, TooLong
 from dragoman.adapters.streams import Chunk, DeltaRun, Output, PartlyRead
 from dragoman.adapters.validation import load_validator
 
@@ -128,9 +128,24 @@ class StreamReaderBase(ABC):
             if self.has_ended:
                 return
 
-    @abstractmethod
     def _process_item(self, item: Item) -> list[Output]:
-        """The outputs of one item of the framer. Only `_conclude` and `_fail` make a terminal."""
+        """The outputs of one item of the framer."""
+        if isinstance(item, Event):
+            data, name = item.data, item.event
+            if self._template is not None and (chunk := self._template.match(data)) is not None:
+                return [chunk]
+        else:
+            data, name = item.text.strip(), None
+        body, raw = self._parse(data, name)
+        try:
+            return self._process_body(body, raw, data, name)
+        except Fault as fault:
+            return self._fail(fault)
+
+    @abstractmethod
+    def _process_body(self, body: Any, raw: bytes | None, data: bytes, name: bytes | None) -> list[Output]:
+        """The outputs of an event with this `data`, and the name of its `event:` line; `body` and `raw` are what
+        `_parse` returns. Only `_conclude` and `_fail` make a terminal. Raises Fault if the event ends the stream."""
 
     def _parse(self, data: bytes, name: bytes | None) -> tuple[Any, bytes | None]:
         """The value of an item's data, NOT_JSON if it has none, and the bytes that may be forwarded as they are."""

@@ -34,7 +34,6 @@ from dragoman.adapters.common.reply_rules import ReplyRules
 from dragoman.adapters.common.stream_items import ItemClass, classify_item
 from dragoman.adapters.common.stream_reader import StreamReaderBase
 from dragoman.adapters.faults import Fault
-from dragoman.adapters.sse import Event, Item
 from dragoman.adapters.streams import Chunk, Output
 from dragoman.adapters.validation import load_validator
 
@@ -74,21 +73,11 @@ class MessagesStreamReader(StreamReaderBase):
         self._normalizer = MessagesEventNormalizer(load_validator("hub/messages.event"), ctx, completeness)
         self._templates_left = _MOST_TEMPLATES
 
-    def _process_item(self, item: Item) -> list[Output]:
-        if isinstance(item, Event):
-            data, name = item.data, item.event
-            if self._template is not None and (chunk := self._template.match(data)) is not None:
-                return [chunk]
-        else:
-            data, name = item.text.strip(), None
-        body, raw = self._parse(data, name)
+    def _process_body(self, body: Any, raw: bytes | None, data: bytes, name: bytes | None) -> list[Output]:
         if name in _NAMES and isinstance(body, dict) and body.get("type") is None:
             body["type"], raw = _NAMES[name], None
         kind, payload = _classify(data, body, name)
-        try:
-            outputs = _TABLE[self._state, kind](self, payload, raw)
-        except Fault as fault:
-            return self._fail(fault)
+        outputs = _TABLE[self._state, kind](self, payload, raw)
         if kind == "piece":
             self._learn(raw, name, outputs)
         elif kind != "idle":

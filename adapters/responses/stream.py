@@ -30,8 +30,6 @@ from dragoman.adapters.common.reply_rules import ReplyRules
 from dragoman.adapters.common.stream_changes import StreamChanges
 from dragoman.adapters.common.stream_items import ItemClass, classify_item
 from dragoman.adapters.common.stream_reader import StreamReaderBase
-from dragoman.adapters.faults import Fault
-from dragoman.adapters.sse import Event, Item
 from dragoman.adapters.streams import Chunk, Output
 from dragoman.adapters.validation import load_validator
 
@@ -59,18 +57,13 @@ class ResponsesStreamReader(StreamReaderBase):
         self._changes = StreamChanges(ctx.receipt)
         self._normalizer = ResponsesEventNormalizer(load_validator("hub/responses.event"), rules, ctx)
 
-    def _process_item(self, item: Item) -> list[Output]:
-        data, name = (item.data, item.event) if isinstance(item, Event) else (item.text.strip(), None)
-        body, raw = self._parse(data, name)
+    def _process_body(self, body: Any, raw: bytes | None, data: bytes, name: bytes | None) -> list[Output]:
         if raw is not None and self._state == "open" and self._normalizer.accept_repeat(body):
             return [Chunk(body, raw)]
         if name and isinstance(body, dict) and body and body.get("type") is None:
             body["type"], raw = name.decode("utf-8", "replace"), None
         kind, payload = _classify(data, body, name)
-        try:
-            return _TABLE[self._state, kind](self, payload, raw)
-        except Fault as fault:
-            return self._fail(fault)
+        return _TABLE[self._state, kind](self, payload, raw)
 
     # Handlers
 

@@ -21,8 +21,6 @@ from __future__ import annotations
 from typing import Any
 
 from dragoman.adapters.call import Context, JsonObject
-from dragoman.adapters.common.parameters import copy_request, wants_usage
-from dragoman.adapters.extras import drop_inner_extras
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.fit import drop_or_reject
 from dragoman.adapters.messages.headers import drop_betas
@@ -32,7 +30,15 @@ from dragoman.adapters.request_properties import HUB_CHAT, HUB_MESSAGES
 from .chat_to_turns import chat_to_turns
 from .content_blocks import keep_marks
 from .message_tools import to_chat_tools, to_message_tools
-from .parameters import find_holder, rename, resolve_rest, take_common
+from .parameters import (
+    ask_for_usage,
+    copy_parameters,
+    drop_stream_options,
+    find_holder,
+    rename,
+    resolve_rest,
+    take_common,
+)
 from .plain_chat import to_plain_chat
 from .strict_schemas import is_strict
 from .thinking_settings import set_chat_reasoning, set_thinking
@@ -63,8 +69,7 @@ def messages_to_full_chat_request(request: JsonObject, ctx: Context) -> JsonObje
     Raises Fault.
     """
     drop_betas(ctx)
-    left = copy_request(request, ctx, HUB_MESSAGES)
-    drop_inner_extras(left, ctx, HUB_MESSAGES)
+    left = copy_parameters(request, HUB_MESSAGES, ctx)
     made = take_common(left, _SAME)
     made["messages"] = turns_to_chat(left.pop("system", None), left.pop("messages"), ctx)
     rename(left, made, "max_tokens", "max_completion_tokens", ctx)
@@ -83,17 +88,13 @@ def messages_to_full_chat_request(request: JsonObject, ctx: Context) -> JsonObje
     if made["messages"][-1]["role"] == "assistant":
         path: Path = ("messages", len(made["messages"]) - 1)
         ctx.receipt.record_conversion(path, "a chat model answers it in a new message instead of continuing it", "loss")
-    if made.get("stream"):
-        if not wants_usage(ctx.call.body):
-            ctx.receipt.record_fill(("stream_options",), "a Messages stream ends with the usage")
-        made["stream_options"] = {"include_usage": True}
+    ask_for_usage(made, _PROTOCOL, ctx)
     return made
 
 
 def to_messages_request(request: JsonObject, ctx: Context) -> JsonObject:
     """Translate a chat request to Messages. Raises Fault, with the path as the client wrote it."""
-    left = copy_request(request, ctx, HUB_CHAT)
-    drop_inner_extras(left, ctx, HUB_CHAT)
+    left = copy_parameters(request, HUB_CHAT, ctx)
     made = take_common(left, (*_SAME, "cache_control"))
     system, made["messages"] = chat_to_turns(left.pop("messages"), ctx)
     if not made["messages"]:
@@ -108,8 +109,7 @@ def to_messages_request(request: JsonObject, ctx: Context) -> JsonObject:
     _convert_tier(left, made, _TIERS_BACK, ctx)
     to_message_tools(left, made, ctx)
     set_thinking(left, made, ctx)
-    if left.pop("stream_options", None) is not None:
-        ctx.receipt.record_drop(("stream_options",), "a Messages stream always ends with the usage", "form")
+    drop_stream_options(left, _PROTOCOL, ctx)
     resolve_rest(left, made, HUB_CHAT, _PROTOCOL, ctx)
     return made
 

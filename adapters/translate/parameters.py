@@ -9,16 +9,50 @@ from collections.abc import Collection
 from typing import Any
 
 from dragoman.adapters.call import Context, JsonObject
-from dragoman.adapters.extras import resolve_extra
+from dragoman.adapters.common.parameters import copy_request, wants_usage
+from dragoman.adapters.extras import drop_inner_extras, resolve_extra
 from dragoman.adapters.fit import drop_or_reject
 from dragoman.schemas import load
 
-__all__ = ["find_holder", "move_member", "nest", "rename", "resolve_rest", "take_common"]
+__all__ = [
+    "ask_for_usage",
+    "copy_parameters",
+    "drop_stream_options",
+    "find_holder",
+    "move_member",
+    "nest",
+    "rename",
+    "resolve_rest",
+    "take_common",
+]
 
 
 def take_common(left: JsonObject, names: Collection[str]) -> JsonObject:
     """Take the parameters that have the same name in both protocols."""
     return {key: left.pop(key) for key in names if left.get(key) is not None}
+
+
+def copy_parameters(request: JsonObject, hub: str, ctx: Context) -> JsonObject:
+    """Copy a request whose parameters are to be taken out; `hub` names its schema. Raises Fault for keys inside its
+    messages that the target's policy refuses."""
+    left = copy_request(request, ctx, hub)
+    drop_inner_extras(left, ctx, hub)
+    return left
+
+
+def ask_for_usage(made: JsonObject, protocol: str, ctx: Context) -> None:
+    """Ask a provider of chat for the usage of a stream, with which every stream of the client's protocol ends."""
+    if not made.get("stream"):
+        return
+    if not wants_usage(ctx.call.body):
+        ctx.receipt.record_fill(("stream_options",), f"a {protocol} stream ends with the usage")
+    made["stream_options"] = {"include_usage": True}
+
+
+def drop_stream_options(left: JsonObject, protocol: str, ctx: Context) -> None:
+    """Drop the parameter with which clients of chat ask for usage."""
+    if left.pop("stream_options", None) is not None:
+        ctx.receipt.record_drop(("stream_options",), f"a {protocol} stream always ends with the usage", "form")
 
 
 def rename(left: JsonObject, made: JsonObject, before: str, after: str, ctx: Context) -> None:

@@ -10,8 +10,6 @@ from __future__ import annotations
 from functools import cache
 
 from dragoman.adapters.call import Context, JsonObject
-from dragoman.adapters.common.parameters import copy_request, wants_usage
-from dragoman.adapters.extras import drop_inner_extras
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.paths import Places, nest_places
 from dragoman.adapters.request_properties import HUB_CHAT, HUB_RESPONSES
@@ -19,7 +17,17 @@ from dragoman.schemas import Schema, load
 
 from .items import to_items
 from .messages import to_messages
-from .parameters import find_holder, move_member, nest, rename, resolve_rest, take_common
+from .parameters import (
+    ask_for_usage,
+    copy_parameters,
+    drop_stream_options,
+    find_holder,
+    move_member,
+    nest,
+    rename,
+    resolve_rest,
+    take_common,
+)
 from .plain_chat import to_plain_chat
 from .tools import list_tools, to_chat_tool_choice, to_chat_tools, to_responses_tool_choice, to_responses_tools
 from .unused_keys import record_unused_keys
@@ -60,8 +68,7 @@ def to_chat_request(request: JsonObject, ctx: Context) -> JsonObject:
 def to_full_chat_request(request: JsonObject, ctx: Context) -> JsonObject:
     """As `to_chat_request`, for another translation: what providers of chat do not accept is still there. Raises
     Fault."""
-    left = copy_request(request, ctx, HUB_RESPONSES)
-    drop_inner_extras(left, ctx, HUB_RESPONSES)
+    left = copy_parameters(request, HUB_RESPONSES, ctx)
     tools = list_tools(left)
     made = take_common(left, _SAME + _extensions_of_chat())
     instructions = left.pop("instructions", None)
@@ -93,17 +100,13 @@ def to_full_chat_request(request: JsonObject, ctx: Context) -> JsonObject:
     if not made["messages"]:
         text = "input is empty, and the model's provider needs at least one message"
         raise Fault("invalid_request", text, ("input",), code="empty_input")
-    if made.get("stream"):
-        if not wants_usage(ctx.call.body):
-            ctx.receipt.record_fill(("stream_options",), "a Responses stream ends with the usage")
-        made["stream_options"] = {"include_usage": True}
+    ask_for_usage(made, "Responses", ctx)
     return made
 
 
 def to_responses_request(request: JsonObject, ctx: Context) -> JsonObject:
     """Translate a chat request to Responses. Raises Fault, with the path as the client wrote it."""
-    left = copy_request(request, ctx, HUB_CHAT)
-    drop_inner_extras(left, ctx, HUB_CHAT)
+    left = copy_parameters(request, HUB_CHAT, ctx)
     made = take_common(left, _SAME)
     instructions, made["input"] = to_items(left.pop("messages"), ctx)
     if not made["input"]:
@@ -127,8 +130,7 @@ def to_responses_request(request: JsonObject, ctx: Context) -> JsonObject:
         made["tools"] = to_responses_tools(tools, ctx)
     if (choice := left.pop("tool_choice", None)) is not None:
         made["tool_choice"] = to_responses_tool_choice(choice, ctx)
-    if left.pop("stream_options", None) is not None:
-        ctx.receipt.record_drop(("stream_options",), "a Responses stream always ends with the usage", "form")
+    drop_stream_options(left, "Responses", ctx)
     resolve_rest(left, made, HUB_CHAT, "Responses", ctx)
     return made
 

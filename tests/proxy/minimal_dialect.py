@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 from dragoman.adapters.call import Call, Context, JsonObject, Reply
 from dragoman.adapters.common.completeness import Completeness
@@ -13,7 +14,6 @@ from dragoman.adapters.dialect import Called, Dialect, Served, prefix
 from dragoman.adapters.error_replies import make_reply
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.rate_headers import OPENAI_RATE_HEADERS
-from dragoman.adapters.sse import Event, Item
 from dragoman.adapters.streams import Chunk, Output
 
 __all__ = ["make_dialect"]
@@ -84,13 +84,10 @@ class _Reader(StreamReaderBase):
     def __init__(self, ctx: Context) -> None:
         super().__init__(ReplyRules("openai"), ctx, "openai/chat.event", _Completeness())
 
-    def _process_item(self, item: Item) -> list[Output]:
-        data = item.data if isinstance(item, Event) else item.text
+    def _process_body(self, body: Any, raw: bytes | None, data: bytes, name: bytes | None) -> list[Output]:
         if data == b"[DONE]":
             return self._conclude()
-        try:
-            body = json.loads(data)
-        except ValueError:
+        if not isinstance(body, dict):
             return self._handle_broken(data, None)
         if "defect" in body:
             raise RuntimeError("canary")
