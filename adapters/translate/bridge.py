@@ -83,6 +83,10 @@ BRIDGES: Mapping[str, tuple[Bridge, ...]] = {
     "responses": (_RESPONSES_TO_CHAT, compose(_RESPONSES_TO_CHAT, _CHAT_TO_MESSAGES)),
     "chat": (_CHAT_TO_RESPONSES, _CHAT_TO_MESSAGES),
     "messages": (_MESSAGES_TO_CHAT, compose(_MESSAGES_TO_CHAT, _CHAT_TO_RESPONSES)),
-    "completions": (_COMPLETIONS_TO_CHAT,),
+    "completions": (
+        _COMPLETIONS_TO_CHAT,
+        compose(_COMPLETIONS_TO_CHAT, _CHAT_TO_RESPONSES),
+        compose(_COMPLETIONS_TO_CHAT, _CHAT_TO_MESSAGES),
+    ),
 }
 """For each protocol of a client, the bridges to other protocols, in order of preference."""

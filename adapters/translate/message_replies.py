@@ -18,13 +18,14 @@ import orjson
 
 from dragoman.adapters.call import Context, JsonObject
 from dragoman.adapters.chat.citations import add_citations, annotate, cite_blocks, place_citations
-from dragoman.adapters.chat.reasoning import make_sealed_block, make_text_block, set_reasoning
-from dragoman.adapters.common.carried_keys import CARRIED_KEYS, copy_carried_keys
+from dragoman.adapters.chat.reasoning import set_reasoning
+from dragoman.adapters.common.carried_keys import copy_carried_keys
 from dragoman.adapters.common.reply_validation import invalid_reply
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.messages.inputs import read_input
 from dragoman.adapters.paths import Path
 
+from .answer_blocks import IN_ORDER, NO_PLACE, RANKS, list_call_keys, to_reasoning
 from .chat_to_messages import BLOCKS, FREE_TEXT
 from .chat_to_turns import to_reasoning_blocks
 from .message_citations import list_placed_citations
@@ -47,8 +48,6 @@ from .unused_keys import record_unused_keys
 __all__ = ["message_to_chat_reply", "to_message"]
 
 _PROTOCOL = "Messages"
-_RANKS = {"thinking": 0, "redacted_thinking": 0, "text": 1, "tool_use": 2}
-_DIRECT = {"type": "direct"}
 
 
 def message_to_chat_reply(reply: JsonObject, ctx: Context) -> JsonObject:
@@ -78,13 +77,12 @@ def _to_chat_message(content: list[JsonObject], ctx: Context) -> JsonObject:
     rank = 0
     for i, block in enumerate(content):
         kind, path = block["type"], ("content", i)
-        if kind not in _RANKS:
-            ctx.receipt.record_drop(path, f"chat has no place for blocks of the type {kind}")
+        if kind not in RANKS:
+            ctx.receipt.record_drop(path, f"{NO_PLACE} {kind}")
             continue
-        if _RANKS[kind] < rank:
-            reason = "a chat message has the reasoning, then the text, then the calls"
-            ctx.receipt.record_conversion(path, reason, "loss")
-        rank = max(rank, _RANKS[kind])
+        if RANKS[kind] < rank:
+            ctx.receipt.record_conversion(path, IN_ORDER, "loss")
+        rank = max(rank, RANKS[kind])
         if kind == "text":
             before = message["content"] or ""
             given = block.get("citations") or []
@@ -94,24 +92,15 @@ def _to_chat_message(content: list[JsonObject], ctx: Context) -> JsonObject:
         elif kind == "tool_use":
             message.setdefault("tool_calls", []).append(_to_chat_call(block, path, ctx))
         else:
-            thoughts += _to_thought(block, path, ctx)
+            thoughts += to_reasoning(block, path, ctx)
     add_citations(message, citations)
     annotate(message)
     set_reasoning(message, thoughts)
     return message
 
 
-def _to_thought(block: JsonObject, path: Path, ctx: Context) -> list[JsonObject]:
-    record_unused_keys(block, ("type", "thinking", "signature", "data"), path, ctx, "chat")
-    if block["type"] == "redacted_thinking":
-        return [make_sealed_block(block["data"])]
-    said = block["thinking"] or block.get("signature")
-    return [make_text_block(block["thinking"], block.get("signature"))] if said else []
-
-
 def _to_chat_call(block: JsonObject, path: Path, ctx: Context) -> JsonObject:
-    neutral = ("caller",) if block.get("caller") == _DIRECT else ()
-    record_unused_keys(block, ("type", "id", "name", "input", *CARRIED_KEYS, *neutral), path, ctx, "chat")
+    record_unused_keys(block, list_call_keys(block), path, ctx, "chat")
     function = {"name": block["name"], "arguments": orjson.dumps(block["input"]).decode()}
     return {"id": block["id"], "type": "function", "function": function, **copy_carried_keys(block)}
 

@@ -27,7 +27,7 @@ import orjson
 from dragoman.adapters.call import Context, JsonObject
 from dragoman.adapters.chat.citations import annotate
 from dragoman.adapters.chat.reasoning import ReasoningBlocks, make_sealed_block, make_text_block
-from dragoman.adapters.common.carried_keys import CARRIED_KEYS, copy_carried_keys
+from dragoman.adapters.common.carried_keys import copy_carried_keys
 from dragoman.adapters.common.parameters import wants_usage
 from dragoman.adapters.common.stream_changes import StreamChanges
 from dragoman.adapters.common.stream_translator import StreamTranslatorBase
@@ -51,6 +51,7 @@ from dragoman.adapters.paths import Path
 from dragoman.adapters.streams import Chunk, DeltaRun, End, Output
 from dragoman.adapters.text_buffer import CharacterCount
 
+from .answer_blocks import NO_PLACE, list_call_keys
 from .message_envelope import begin_chat, read_refusal
 from .message_usage import to_chat_counts
 from .replies import CHAT_COUNTS
@@ -65,11 +66,9 @@ _BLOCK_KEYS = {
     "text": ("type", "text", "citations"),
     "thinking": ("type", "thinking", "signature"),
     "redacted_thinking": ("type", "data"),
-    "tool_use": ("type", "id", "name", "input", *CARRIED_KEYS),
 }
 _EVENT_KEYS = frozenset({"type", "index", "message", "content_block", "delta", "usage"})
 _DELTA_KEYS = frozenset({"type", "text", "thinking", "signature", "partial_json", "citation"})
-_DIRECT = {"type": "direct"}  # the caller of a tool, if it is the model itself
 
 
 class _Block:
@@ -210,10 +209,10 @@ class MessagesToChat(StreamTranslatorBase):
 
     def _open_block(self, index: int, given: JsonObject, out: list[Output]) -> None:
         kind = given["type"]
-        if kind not in _BLOCK_KEYS:
-            self._ctx.receipt.record_drop(("content", index), f"chat has no place for {kind} blocks")
+        if kind not in _OPENERS:
+            self._ctx.receipt.record_drop(("content", index), f"{NO_PLACE} {kind}")
             return
-        used = (*_BLOCK_KEYS[kind], *(("caller",) if given.get("caller") == _DIRECT else ()))
+        used = list_call_keys(given) if kind == "tool_use" else _BLOCK_KEYS[kind]
         record_unused_keys(given, used, ("content", index), self._ctx, "chat")
         block = self._blocks[index] = _Block(kind, self._length.total())
         _OPENERS[kind](self, block, given, out)

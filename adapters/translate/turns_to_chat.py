@@ -15,11 +15,12 @@ import orjson
 
 from dragoman.adapters.call import Context, JsonObject
 from dragoman.adapters.chat.messages import order_tool_results
-from dragoman.adapters.chat.reasoning import make_sealed_block, make_text_block, set_reasoning
-from dragoman.adapters.common.carried_keys import CARRIED_KEYS, copy_carried_keys
+from dragoman.adapters.chat.reasoning import set_reasoning
+from dragoman.adapters.common.carried_keys import copy_carried_keys
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.paths import Path, Places, format_path, nest_places
 
+from .answer_blocks import IN_ORDER, NO_PLACE, RANKS, list_call_keys, to_reasoning
 from .content_blocks import PlacedBlock, keep_marks, list_part_places, to_content, to_parts
 from .unused_keys import record_unused_keys
 
@@ -27,12 +28,7 @@ __all__ = ["turns_to_chat"]
 
 _SYSTEM: Path = ("system",)
 _REASONING = ("thinking", "redacted_thinking")
-_RANKS = {"thinking": 0, "redacted_thinking": 0, "text": 1, "tool_use": 2}
-"""The order in which a chat message has what a turn of the assistant says."""
 _RESULT_KEYS = ("type", "tool_use_id", "content", "is_error", "cache_control")
-_CALL_KEYS = ("type", "id", "name", "input", "cache_control", *CARRIED_KEYS)
-_DIRECT = {"type": "direct"}  # the caller of a call that the model makes itself
-_NO_PLACE = "chat has no place for blocks of the type"
 
 
 def turns_to_chat(system: Any, turns: list[JsonObject], ctx: Context) -> list[JsonObject]:
@@ -94,7 +90,7 @@ class _Conversation:
         texts = [one for one in blocks if one.block["type"] == "text"]
         for block, where in blocks:
             if block["type"] != "text":
-                self._ctx.receipt.record_drop(where, f"{_NO_PLACE} {block['type']}")
+                self._ctx.receipt.record_drop(where, f"{NO_PLACE} {block['type']}")
         self._add_spoken({"role": "system"}, texts, path)
 
     def _add_spoken(self, message: JsonObject, blocks: list[PlacedBlock], path: Path) -> None:
@@ -174,27 +170,19 @@ class _Conversation:
 
     def _is_known(self, placed: PlacedBlock) -> bool:
         block, path = placed
-        if block["type"] not in _RANKS:
-            self._ctx.receipt.record_drop(path, f"{_NO_PLACE} {block['type']}")
-        return block["type"] in _RANKS
+        if block["type"] not in RANKS:
+            self._ctx.receipt.record_drop(path, f"{NO_PLACE} {block['type']}")
+        return block["type"] in RANKS
 
     def _record_order(self, blocks: list[PlacedBlock]) -> None:
         rank = 0
         for block, path in blocks:
-            if _RANKS[block["type"]] < rank:
-                reason = "a chat message has the reasoning, then the text, then the calls"
-                self._ctx.receipt.record_conversion(path, reason, "loss", after=("messages", len(self.messages)))
-            rank = max(rank, _RANKS[block["type"]])
+            if RANKS[block["type"]] < rank:
+                self._ctx.receipt.record_conversion(path, IN_ORDER, "loss", after=("messages", len(self.messages)))
+            rank = max(rank, RANKS[block["type"]])
 
     def _set_reasoning(self, message: JsonObject, placed: list[PlacedBlock], where: Path) -> None:
-        made: list[JsonObject] = []
-        for block, path in placed:
-            record_unused_keys(block, ("type", "thinking", "signature", "data"), path, self._ctx, "chat")
-            if block["type"] == "redacted_thinking":
-                made.append(make_sealed_block(block["data"]))
-            elif block["thinking"] or block.get("signature"):
-                made.append(make_text_block(block["thinking"], block.get("signature")))
-        set_reasoning(message, made)
+        set_reasoning(message, [made for block, path in placed for made in to_reasoning(block, path, self._ctx)])
         has_details = "reasoning_details" in message
         if len(placed) > 1 and not has_details:
             reason = "the texts of reasoning are joined in chat"
@@ -207,8 +195,7 @@ class _Conversation:
 
     def _to_call(self, placed: PlacedBlock) -> JsonObject:
         block, path = placed
-        neutral = ("caller",) if block.get("caller") == _DIRECT else ()
-        record_unused_keys(block, (*_CALL_KEYS, *neutral), path, self._ctx, "chat")
+        record_unused_keys(block, (*list_call_keys(block), "cache_control"), path, self._ctx, "chat")
         if not isinstance(block["input"], dict):
             text = f"{format_path(path)}.input must be an object"
             raise Fault("invalid_request", text, (*path, "input"), block["input"], code="invalid_type")

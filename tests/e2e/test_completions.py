@@ -22,7 +22,7 @@ from .house import BuildHouse, House
 
 CLIENTS = served("completions")
 PROVIDERS = called("completions")
-STAND_INS = ("azure", "mindie")
+STAND_INS = ("azure", "mindie", "anthropic")
 PROTOCOLS = ["chat", "completions"]
 PROFILES: dict[str, dict[str, str]] = {"as usual": {}, "otherwise": dict.fromkeys(CLIENTS, "documented")}
 
@@ -50,13 +50,16 @@ HARMLESS = (
 
 @pytest_asyncio.fixture
 async def house(build: BuildHouse) -> House:
-    return await build(protocols=PROTOCOLS, policy={"emulate_completions": True})
+    return await build((*PROVIDERS, *STAND_INS), protocols=PROTOCOLS, policy={"emulate_completions": True})
 
 
 @pytest.fixture(params=PROFILES)
 async def client(request: pytest.FixtureRequest, build: BuildHouse, client_of: MakeClient, dialect: str) -> Client:
     house = await build(
-        protocols=PROTOCOLS, server={"profiles": PROFILES[request.param]}, policy={"emulate_completions": True}
+        (*PROVIDERS, *STAND_INS),
+        protocols=PROTOCOLS,
+        server={"profiles": PROFILES[request.param]},
+        policy={"emulate_completions": True},
     )
     return client_of(house, dialect, protocol="completions")
 
@@ -401,3 +404,13 @@ async def test_bad_requests_never_reach_a_provider(
     answer = await client.send(json.dumps({"model": "openai", **body}).encode())
     client.check_error(answer, kind, *words)
     assert house.fakes["openai"].requests == []
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_a_provider_that_speaks_only_responses_answers_prompts(build: BuildHouse, stream: bool) -> None:
+    house = await build(("openai",), protocols=["responses"], policy={"emulate_completions": True})
+    async with AsyncOpenAI(base_url=house.base_url, api_key="any", max_retries=0) as client:
+        answer = await client.completions.create(model="openai", prompt=["a", "b"], stream=stream, max_tokens=99)
+        choices = [c async for chunk in answer for c in chunk.choices] if stream else answer.choices  # type: ignore[union-attr]
+    texts = ["".join(choice.text for choice in choices if choice.index == index) for index in range(2)]
+    assert texts == [SENTENCE, SENTENCE]

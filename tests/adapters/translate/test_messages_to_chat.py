@@ -250,7 +250,7 @@ def test_blocks_and_deltas_that_chat_lacks_are_recorded_losses() -> None:
     said = answer(*outputs)["message"]
     assert {key: value for key, value in said.items() if value} == {"content": "Hi", "role": "assistant"}
     assert losses(*ending(*outputs)) == [
-        "chat has no place for server_tool_use blocks",
+        "chat has no place for blocks of the type server_tool_use",
         "chat has no place for other_delta",
     ]
 
