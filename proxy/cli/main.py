@@ -19,6 +19,7 @@ from dragoman.contract.commands import app as contract
 from .chaos import chaos
 from .chat.command import chat
 from .configuration import check
+from .demo import demo
 from .export import export
 from .fake import fake
 from .importing.commands import app as imports
@@ -90,6 +91,7 @@ app.command(
     " AZURE_OPENAI_ENDPOINT and AZURE_OPENAI_API_KEY, ANTHROPIC_API_KEY; the small model dragoman-mini is served as"
     " well."
 )(serve)
+app.command(epilog="Example: dragoman demo --port 0")(demo)
 app.command(epilog="Example: dragoman init && dragoman check")(init)
 app.command(epilog="Example: dragoman check dragoman.yaml --format github")(check)
 app.command(epilog="Example: dragoman schema databricks/chat.request --profile actual")(schema)
