@@ -89,7 +89,7 @@ class Dialect:
     `model_list` says where providers list their models, None if they do not, or only under another form of address.
     `summarizes_reasoning` is true if replies hold a summary of the model's reasoning, `keeps_responses` if providers
     may keep responses and continue them, `is_hub_form` if the dialect's forms are those of the hub, extensions
-    included.
+    included. `telemetry_name` is OpenTelemetry's name for providers of the dialect, unless it is the same.
     """
 
     name: str
@@ -119,6 +119,7 @@ class Dialect:
     summarizes_reasoning: bool = False
     keeps_responses: bool = False
     is_hub_form: bool = False
+    telemetry_name: str = ""
 
     def served_paths(self, protocol: str) -> tuple[str, ...]:
         """Return all patterns of paths that serve the protocol, those of other forms of address last."""

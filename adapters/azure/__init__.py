@@ -16,6 +16,7 @@ __all__ = ["DIALECT"]
 
 DIALECT = Dialect(
     name="azure",
+    telemetry_name="azure.ai.inference",
     auth={
         "both": {"Authorization": "Bearer {}", "api-key": "{}"},
         "bearer": {"Authorization": "Bearer {}"},

@@ -15,7 +15,7 @@ from .models import Config
 
 __all__ = ["keep_fixed_settings", "list_changes"]
 
-_FIXED = ("host", "port", "admin_host", "admin_port")
+_FIXED = ("host", "port", "admin_host", "admin_port", "tracing")
 """Settings of the server that only a restart changes; so are all of the store's."""
 _MOST_SHOWN = 60  # characters of a value
 

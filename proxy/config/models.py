@@ -115,6 +115,9 @@ class Server(ConfigModel):
     allowed_origins: list[Origin] = []
     """Origins whose pages may use the proxy in a browser, as `https://app.example.com`; `*` means all, and needs
     `keys`."""
+    tracing: bool = False
+    """Whether exchanges are traced and measured with OpenTelemetry, and sent over OTLP to where the environment says:
+    OTEL_EXPORTER_OTLP_ENDPOINT and the other variables of its SDK. It needs the extra `otel`."""
     target_header: bool = False
     """Whether answers name the target that they come from, in the header `x-dragoman-target: provider/model`."""
     limits: ServerLimits = ServerLimits()

@@ -221,6 +221,7 @@ class _Tries:
             candidate.provider.retries.add_request()
         record.attempts += 1
         record.target = candidate.label
+        record.provider = candidate.plan.dialect.telemetry_name or candidate.plan.dialect.name
         record.receipt = attempt.receipt
         record.upstream_status = None
         return True

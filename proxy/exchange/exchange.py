@@ -73,6 +73,8 @@ class Exchange:
         record.path, record.client = path[:MAX_PATH], request.remote
         if journal.inspector.is_used:
             journal.begin(record, RequestHead(request.method, request.raw_path, request.raw_headers))
+        if journal.tracing is not None:
+            journal.tracing.begin(record, request.method, request.headers)
         report_defect = partial(_report_defect, log, request_id)  # a bound method would be a cycle of references
         pipeline = Pipeline(
             route, call, has_store=store is not None, report_defect=report_defect, request_id=request_id

@@ -18,6 +18,7 @@ from dragoman.proxy.conversations.owner_store import mask_record
 from dragoman.proxy.routing.retry_table import find_rule
 from dragoman.proxy.routing.targets import Candidate
 from dragoman.proxy.telemetry.recording import CallRecording
+from dragoman.proxy.telemetry.tracing import TRACE, TRACE_STATE
 from dragoman.proxy.upstreams.call_slots import CallSlots
 from dragoman.proxy.upstreams.interface import UpstreamResponse
 
@@ -29,8 +30,6 @@ __all__ = ["JITTER", "MAX_PARALLEL_CALLS", "Transfer"]
 
 MAX_PARALLEL_CALLS = 8
 """The most calls of one request at the same time."""
-
-_TRACE, _TRACE_STATE = "traceparent", "tracestate"  # the second means nothing without the first
 
 JITTER = (0.05, 0.25)
 """Seconds before something is tried again."""
@@ -67,8 +66,10 @@ class Transfer:
         self._is_awaiting_stream = self._is_single = False
         self._ending: asyncio.Lock | None = None
         self._forwarded = {"x-request-id": ctx.record.request_id}
-        if _TRACE in headers:
-            self._forwarded |= {name: headers[name] for name in (_TRACE, _TRACE_STATE) if name in headers}
+        if ctx.record.trace_headers is not None:
+            self._forwarded |= ctx.record.trace_headers
+        elif TRACE in headers:
+            self._forwarded |= {name: headers[name] for name in (TRACE, TRACE_STATE) if name in headers}
 
     async def run(self) -> None:
         """Make the attempt's calls, and those that follow from their replies. `attempt.outcome` says how it ended.

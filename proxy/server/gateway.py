@@ -28,6 +28,7 @@ from dragoman.proxy.telemetry.log import Log
 from dragoman.proxy.telemetry.mask import Mask
 from dragoman.proxy.telemetry.metrics import ExchangeMetrics
 from dragoman.proxy.telemetry.record import MAX_PATH, ExchangeRecord
+from dragoman.proxy.telemetry.tracing import Tracing
 
 from .model_listing import ModelQuery, ModelRoutes, list_models
 from .overload import OverloadGuard, Pressure
@@ -60,6 +61,7 @@ class Gateway:
         log: Log,
         mask: Mask,
         metrics: ExchangeMetrics | None = None,
+        tracing: Tracing | None = None,
     ) -> None:
         self.states: ServingStates[Exchange | StoredResponseHandler] = ServingStates(first, mask)
         self.store = store
@@ -71,7 +73,7 @@ class Gateway:
         self._model_routes = ModelRoutes(dialects)
         self.log = log
         self.inspector = Inspector(server.inspect, server.inspect_bytes, is_used=can_serve_page(first.config))
-        self._journal = Journal(log, metrics, self.inspector)
+        self._journal = Journal(log, metrics, self.inspector, tracing)
         self._mask = mask
         self.page = Page(self, self.inspector, mask)
         self._page_access = PageAccess()

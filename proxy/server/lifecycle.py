@@ -20,6 +20,7 @@ from dragoman.proxy.http.aiohttp_server import HttpServer
 from dragoman.proxy.telemetry.log import Log, LogOutput, create_log
 from dragoman.proxy.telemetry.mask import Mask, collect_secrets
 from dragoman.proxy.telemetry.metrics import ExchangeMetrics
+from dragoman.proxy.telemetry.tracing import INSTALL, Tracing
 from dragoman.proxy.upstreams.factory import log_engines
 from dragoman.proxy.upstreams.interface import Upstream
 
@@ -47,7 +48,9 @@ class RunningProxy:
         listener: asyncio.Server,
         reloader: Reloader,
         admin: AdminListener | None = None,
+        tracing: Tracing | None = None,
     ) -> None:
+        self._tracing = tracing
         self.reloader = reloader
         self._gateway = gateway
         self._server = server
@@ -109,6 +112,8 @@ class RunningProxy:
         gateway.overload.stop()
         gateway.worker.close()
         await gateway.states.close()
+        if self._tracing is not None:
+            await asyncio.to_thread(self._tracing.close)
         if gateway.store is not None:
             await gateway.store.close()
 
@@ -148,6 +153,7 @@ async def start(
     server = config.server
     mask = Mask(collect_secrets(config))
     log = create_log(mask, log_format, log_level, log_stream)
+    tracing = _open_tracing(log) if server.tracing else None
     builder = StateBuilder(dialects, log, mask, random, insecure=insecure)
     state = await builder.build(config)
     try:
@@ -156,7 +162,7 @@ async def start(
         await state.router.close()
         raise
     metrics = None if server.admin_port is None else ExchangeMetrics()
-    gateway = Gateway(state, dialects, store, log, mask, metrics)
+    gateway = Gateway(state, dialects, store, log, mask, metrics, tracing)
     reloader = Reloader(source, builder, gateway.states, log, metrics)
     reloader.text = text
     gateway.page.reloader = reloader
@@ -177,7 +183,7 @@ async def start(
     gateway.overload.start()
     reloader.observers += [gateway.configure, partial(_configure_listeners, web_server, admin)]
     reloader.start(files)
-    return RunningProxy(gateway, web_server, listener, reloader, admin)
+    return RunningProxy(gateway, web_server, listener, reloader, admin, tracing)
 
 
 def _configure_listeners(web_server: HttpServer, admin: AdminListener | None, config: Config) -> None:
@@ -216,6 +222,15 @@ async def _open_admin_listener(
     web = AdminListener(server, pages, gateway.page, gateway.log_defect)
     web.listener = await _listen(web.server, server.admin_host, server.admin_port or 0, "server.admin_port")
     return web
+
+
+def _open_tracing(log: Log) -> Tracing:
+    """Raises StartError."""
+    try:
+        from dragoman.proxy.telemetry.otel import OpenTelemetry
+    except ImportError as error:
+        raise StartError(f"server.tracing needs OpenTelemetry ({error}): {INSTALL}.") from None
+    return OpenTelemetry(log)
 
 
 async def _open_store(config: Config, log: Log) -> ResponseStore | None:

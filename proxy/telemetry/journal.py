@@ -10,6 +10,7 @@ from .log import Level, Log
 from .metrics import ExchangeMetrics
 from .record import ExchangeRecord
 from .recording import RequestHead
+from .tracing import Tracing
 
 __all__ = ["Journal", "find_level"]
 
@@ -17,12 +18,19 @@ _LEVELS: dict[str, Level] = {"client": "info", "provider": "warning", "proxy": "
 
 
 class Journal:
-    """`metrics` is None if nothing is counted."""
+    """`metrics` is None if nothing is counted, `tracing` if nothing is traced."""
 
-    __slots__ = ("_log", "inspector", "metrics")
+    __slots__ = ("_log", "inspector", "metrics", "tracing")
 
-    def __init__(self, log: Log, metrics: ExchangeMetrics | None = None, inspector: Inspector | None = None) -> None:
+    def __init__(
+        self,
+        log: Log,
+        metrics: ExchangeMetrics | None = None,
+        inspector: Inspector | None = None,
+        tracing: Tracing | None = None,
+    ) -> None:
         self._log = log
+        self.tracing = tracing
         self.metrics = metrics
         self.inspector = inspector or Inspector()
 
@@ -34,6 +42,8 @@ class Journal:
         """Write an exchange that has ended. Its record is not altered afterwards."""
         if self.metrics is not None:
             self.metrics.count(record)
+        if self.tracing is not None:
+            self.tracing.end(record)
         self.inspector.end(record)
         self._log.write_event(find_level(record.fault, record.upstream_status), "exchange", record.to_log_line())
         record.release_fault()

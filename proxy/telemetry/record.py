@@ -27,7 +27,8 @@ class ExchangeRecord:
     """Collects the fields of an exchange's log line while the exchange runs. Unset fields are left out of the line.
 
     `path` is that of the request, without its query; `client` is the address of the peer, which may be a load balancer.
-    `recording` keeps the bytes, for the page; it is None if nobody wants them.
+    `recording` keeps the bytes, for the page; it is None if nobody wants them. `provider` is OpenTelemetry's name of
+    the provider. If the exchange is traced, calls to providers get `trace_headers`, and `spans` end with it.
     """
 
     path: str | None = None
@@ -49,6 +50,9 @@ class ExchangeRecord:
     cause: BaseException | None = None
     outcome: Outcome = "ok"
     recording: Recording | None = None
+    provider: str | None = None
+    trace_headers: dict[str, str] | None = None
+    spans: tuple[object, object] | None = None
 
     def __init__(self, request_id: str, dialect: str, protocol: str) -> None:
         self.request_id = request_id
