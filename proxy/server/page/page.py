@@ -28,6 +28,7 @@ from .capabilities import list_addresses, list_models
 from .configuration import describe_configuration
 from .event_feed import EventFeed
 from .exchanges import create_content_mask, describe_buffer, render_exchange, summarize
+from .exports import EXPORTS
 from .replay import Replayer, send_from_page
 from .state import describe_state, read_gauges
 
@@ -132,10 +133,24 @@ class Page:
     async def _answer_exchanges(self, request: BaseRequest, path: str) -> Response:
         if not path:
             return self._answer_list(request)
-        entry = self._inspector.find(path)
+        request_id, _, action = path.partition("/")
+        entry = self._find(request_id)
+        shown = render_exchange(entry, create_content_mask(entry, self._mask))
+        if not action:
+            return _respond_json(shown)
+        write = EXPORTS.get(request.query.get("as", "")) if action == "export" else None
+        if write is None:
+            raise Fault("not_found", f"an exchange can be exported as {', '.join(EXPORTS)}")
+        name, text = write(shown, self._gateway.states.current.config)
+        headers = {"Content-Disposition": f'attachment; filename="{name}"'}
+        return _respond(text.encode("utf-8", "replace"), "text/plain; charset=utf-8", headers=headers)
+
+    def _find(self, request_id: str) -> InspectedExchange:
+        """Raises Fault if the exchange is not kept."""
+        entry = self._inspector.find(request_id)
         if entry is None:
             raise Fault("not_found", "the exchange is not kept any more")
-        return _respond_json(render_exchange(entry, create_content_mask(entry, self._mask)))
+        return entry
 
     def _answer_list(self, request: BaseRequest) -> Response:
         before, limit = _read_number(request, "before", None), _read_number(request, "limit", 200) or 1
@@ -159,9 +174,9 @@ class Page:
 
     async def _replay(self, request: BaseRequest, path: str) -> Response:
         request_id, _, action = path.partition("/")
-        entry = self._inspector.find(request_id)
-        if entry is None or action != "replay":
-            raise Fault("not_found", "the exchange is not kept any more")
+        if action != "replay":
+            raise Fault("not_found", "the page has no such address")
+        entry = self._find(request_id)
         return _respond_json({"id": self._replayer.replay(entry, await _read_object(request, _MOST_FORM))})
 
     async def _send(self, request: BaseRequest, _: str) -> StreamResponse:

@@ -1,0 +1,210 @@
+"""Exports of an exchange: a command line, a recording that `dragoman fake --replay` plays, a contract case.
+
+They are made of what the page shows, so secrets are masked in them too.
+"""
+
+from __future__ import annotations
+
+import base64
+import io
+import json
+import re
+import shlex
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+
+from dragoman.adapters.call import JsonObject
+from dragoman.adapters.faults import Fault
+from dragoman.proxy.config.models import Config
+from dragoman.proxy.telemetry.content_mask import is_secret_header
+
+__all__ = ["EXPORTS", "Export"]
+
+_STANDARD_HEADERS = frozenset(
+    {
+        "accept",
+        "accept-encoding",
+        "accept-language",
+        "connection",
+        "content-encoding",
+        "content-length",
+        "content-type",
+        "host",
+        "origin",
+        "referer",
+        "transfer-encoding",
+        "user-agent",
+        "x-request-id",
+    }
+)
+"""Headers that every client sends in its own way."""
+
+_DROPPED_FROM_REPLY = ("set-cookie", "date", "connection", "transfer-encoding", "content-length", "content-encoding")
+_PLAIN_NAME = re.compile(r"[A-Za-z0-9_-]+")
+_PLAIN_VALUE = re.compile(r"[A-Za-z0-9_* -]+")
+_KEY = "$DRAGOMAN_KEY"
+_FAILURE = 400  # from this status on a reply is an error
+_MOST_TITLE = 60  # characters
+
+
+class Export(NamedTuple):
+    """A file."""
+
+    name: str
+    text: str
+
+
+def write_curl(shown: JsonObject, config: Config) -> Export:
+    """The client's request as a command. The key comes from the environment."""
+    message = _read_request(shown)
+    headers = dict(message["headers"])
+    host = headers.get("Host") or headers.get("host") or f"localhost:{config.server.port}"
+    _, target, _ = str(message["line"]).split(" ")
+    parts = [f"curl -sS -N {shlex.quote(f'http://{host}{target}')}"]
+    parts += [f"-H {_quote_header(name, value)}" for name, value in headers.items() if _is_sent_by_curl(name)]
+    parts += ["-H 'Content-Type: application/json'", f"--data-binary {shlex.quote(message['body'])}"]
+    return Export(f"{_name_file(shown)}.sh", " \\\n  ".join(parts) + "\n")
+
+
+def write_recording(shown: JsonObject, config: Config) -> Export:
+    """The last call to a provider, in the format of `contract/recordings.py`."""
+    from dragoman.contract.recordings import VERSION, hash_request
+
+    call = next((one for one in reversed(shown["tries"]) if one["reply"]["line"]), None)
+    if call is None:
+        raise Fault("invalid_request", "no provider has answered", code="not_kept")
+    request, reply = _check_body(call["request"]), _check_body(call["reply"])
+    method, target, _ = str(request["line"]).split(" ")
+    base = urlsplit(_find_base_address(config, str(call["target"]))).path.rstrip("/")
+    path, body = target.removeprefix(base), request["body"] or ""
+    recording = {
+        "recording": VERSION,
+        "request": {"method": method, "path": path, "headers": dict(request["headers"]), "body": body},
+        "answer": {
+            "status": int(str(reply["line"]).split(" ")[1]),
+            "headers": [pair for pair in reply["headers"] if pair[0].lower() not in _DROPPED_FROM_REPLY],
+            "chunks": [*_list_chunks(reply, float(call["began_ms"]))],
+            "broken": None,
+        },
+    }
+    text = json.dumps(recording, indent=1, ensure_ascii=False)
+    return Export(f"{_name_file(shown)}.{hash_request(method, path, body.encode())}.json", text + "\n")
+
+
+def write_case(shown: JsonObject, config: Config) -> Export:
+    """The client's request and what must hold of the reply, as a file of contract cases."""
+    from ruamel.yaml import YAML
+
+    message = _read_request(shown)
+    step: JsonObject = {"request": _write_step(shown, message), "expect": _write_expectation(shown)}
+    case = {
+        "id": f"{shown['protocol']}/exported/{_name_file(shown)}",
+        "title": f"The exchange {_name_file(shown)} of the model {shown['model']}"[:_MOST_TITLE],
+        "level": "MUST",
+        "steps": [step],
+    }
+    source = "an exchange of a dragoman proxy"
+    content = {"protocol": shown["protocol"], "dialects": [shown["dialect"]], "source": source, "cases": [case]}
+    yaml, output = YAML(), io.StringIO()
+    yaml.default_flow_style, yaml.width, yaml.allow_unicode = False, 4096, True
+    yaml.dump(content, output)
+    return Export(f"{_name_file(shown)}.yaml", output.getvalue())
+
+
+EXPORTS: Mapping[str, Callable[[JsonObject, Config], Export]] = {
+    "curl": write_curl,
+    "recording": write_recording,
+    "case": write_case,
+}
+"""What an exchange, as the page shows it, can become. Raises Fault if too little of it is kept."""
+
+
+def _write_step(shown: JsonObject, message: JsonObject) -> JsonObject:
+    """The request of a case. The contract adds the model, if the body is all that names it."""
+    _, target, _ = str(message["line"]).split(" ")
+    text = str(message["body"])
+    step: JsonObject = {} if _is_usual_path(shown, target) else {"path": target.partition("?")[0]}
+    headers = {name: value for name, value in message["headers"] if name.lower() not in _STANDARD_HEADERS}
+    if kept := {name: value for name, value in headers.items() if not is_secret_header(name)}:
+        step["headers"] = kept
+    body = _parse(text)
+    if body is None or _has_placeholder(text):
+        return {**step, "raw": {"$base64": base64.b64encode(text.encode()).decode()}}
+    if isinstance(body, dict) and not step.get("path"):
+        body = {name: value for name, value in body.items() if name != "model"}
+    return {**step, "body": body}
+
+
+def _write_expectation(shown: JsonObject) -> JsonObject:
+    status, reply = shown["status"], shown["client"]["reply"]
+    if status is None:
+        raise Fault("invalid_request", "the client got no reply, so there is nothing to expect", code="not_kept")
+    if status >= _FAILURE:
+        return {"status": status, "checks": ["error_shape"]}
+    if reply["form"] == "events":
+        ends = ["done"] if reply["events"][-1]["text"].startswith("data: [DONE]") else []
+        return {"status": status, "schema": "event", "checks": ["sse.framing", "one_terminal", *ends]}
+    return {"status": status, "schema": "reply"}
+
+
+def _is_usual_path(shown: JsonObject, target: str) -> bool:
+    """Whether the contract asks the protocol at this path by itself, at the end of the base URL."""
+    from dragoman.contract.dialects import load_dialect
+
+    known = load_dialect(str(shown["dialect"])).paths.get(str(shown["protocol"]), [])
+    path = target.partition("?")[0].rstrip("/")
+    return any(path.endswith(one) if "{" not in one else path.endswith(one.rpartition("}")[2]) for one in known)
+
+
+def _read_request(shown: JsonObject) -> JsonObject:
+    if shown["client"] is None:
+        raise Fault("invalid_request", "the request is not kept; set server.inspect to bodies", code="not_kept")
+    message = _check_body(shown["client"]["request"])
+    if message["body"] is None:
+        raise Fault("invalid_request", message["why_not"] or "the request has no body", code="not_kept")
+    return message
+
+
+def _check_body(message: JsonObject) -> JsonObject:
+    """Raises Fault if the body is cut or not kept."""
+    if message["kept"] < message["bytes"]:
+        raise Fault("invalid_request", str(message["why_not"]), code="not_kept")
+    return message
+
+
+def _list_chunks(reply: JsonObject, began_ms: float) -> list[JsonObject]:
+    if reply["form"] == "events":
+        return [{"at": round((one["at_ms"] - began_ms) / 1000, 4), "text": one["text"]} for one in reply["events"]]
+    return [{"at": 0.0, "text": reply["body"]}] if reply["body"] else []
+
+
+def _find_base_address(config: Config, target: str) -> str:
+    found = next((one for name, one in config.providers.items() if target.startswith(f"{name}/")), None)
+    return "" if found is None else found.base_address
+
+
+def _is_sent_by_curl(name: str) -> bool:
+    """A shell would read some characters that a name may have."""
+    return name.lower() not in _STANDARD_HEADERS and _PLAIN_NAME.fullmatch(name) is not None
+
+
+def _quote_header(name: str, value: str) -> str:
+    if not is_secret_header(name):
+        return shlex.quote(f"{name}: {value}")
+    return f'"{name}: {value.replace("***", _KEY) if _PLAIN_VALUE.fullmatch(value) else _KEY}"'
+
+
+def _name_file(shown: JsonObject) -> str:
+    return re.sub(r"[^a-z0-9._-]", "-", str(shown["id"]).lower())[:13].strip("-.") or "exchange"
+
+
+def _has_placeholder(text: str) -> bool:
+    return any(word in text for word in ("${", '"$times"', '"$text"'))
+
+
+def _parse(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None

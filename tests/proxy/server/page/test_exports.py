@@ -1,0 +1,115 @@
+"""Exports of exchanges: each is used for what it is for."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from pathlib import Path
+
+import aiohttp
+import pytest
+
+from dragoman.contract.fakes import ReplayProvider
+from dragoman.contract.json_types import JsonObject, JsonValue
+from dragoman.proxy.server.lifecycle import RunningProxy
+
+from .page_client import PageClient
+
+HELLO = [{"role": "user", "content": "hello, it's ${me}\n`date`"}]
+
+
+async def ask(session: aiohttp.ClientSession, rig: RunningProxy, path: str, body: JsonObject, **headers: str) -> int:
+    async with session.post(rig.url + path, json=body, headers=headers) as answer:
+        await answer.read()
+        return answer.status
+
+
+async def export(page: PageClient, form: str) -> str:
+    (latest, *_) = await page.list_ended()
+    status, text = await page.get(f"/page/api/exchanges/{latest['id']}/export?as={form}")
+    assert status == 200, text
+    return text
+
+
+async def run(*command: str, **environment: str) -> tuple[int | None, str]:
+    process = await asyncio.create_subprocess_exec(
+        *command, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT, env=environment or None
+    )
+    output, _ = await process.communicate()
+    return process.returncode, output.decode()
+
+
+async def test_the_command_sends_the_same_request(
+    page: PageClient, rig: RunningProxy, session: aiohttp.ClientSession
+) -> None:
+    body = {"model": "to-openai", "messages": HELLO}
+    headers = {"Authorization": "Bearer sk-of-the-client-0123456789", "X`id`": "1", "X-Extra": "$(id)'\""}
+    await ask(session, rig, "/v1/chat/completions?a=$HOME", body, **headers)
+    text = await export(page, "curl")
+    assert "of-the-client" not in text
+    assert '"Authorization: Bearer $DRAGOMAN_KEY"' in text
+    assert "`id`" not in text
+    status, output = await run("sh", "-c", text, PATH="/usr/bin:/bin", DRAGOMAN_KEY="sk-another-key-0123456789")
+    assert status == 0
+    assert json.loads(output)["choices"]
+    latest = await page.read_latest()
+    assert latest["seq"] == 2
+    assert json.loads(latest["client"]["request"]["body"]) == body
+    assert latest["path"] == "/v1/chat/completions?a=$HOME"
+    assert dict(latest["client"]["request"]["headers"])["X-Extra"] == "$(id)'\""
+
+
+@pytest.mark.parametrize("is_stream", [False, True])
+async def test_a_fake_plays_the_recording(
+    page: PageClient, rig: RunningProxy, session: aiohttp.ClientSession, tmp_path: Path, is_stream: bool
+) -> None:
+    await ask(session, rig, "/v1/chat/completions", {"model": "to-openai", "messages": HELLO, "stream": is_stream})
+    (tmp_path / "take.json").write_text(text := await export(page, "recording"))
+    recording = json.loads(text)
+    found = (await page.read_latest())["tries"][0]["reply"]
+    expected = "".join(one["text"] for one in found["events"]) if is_stream else found["body"]
+    request = recording["request"]
+    latest = (await page.list_ended())[0]["id"]
+    async with session.get(f"{rig.url}/page/api/exchanges/{latest}/export?as=recording") as answer:
+        name = answer.headers["Content-Disposition"].partition('filename="')[2].rstrip('"')
+    (tmp_path / "take.json").rename(tmp_path / name)
+    async with ReplayProvider(tmp_path, timed=False) as fake:
+        url = fake.origin + request["path"]
+        async with session.post(url, data=request["body"], headers={"Content-Type": "application/json"}) as answer:
+            assert (answer.status, await answer.text()) == (200, expected)
+
+
+CASES: dict[str, tuple[str, JsonObject, int]] = {
+    "a reply": ("/v1/chat/completions", {"messages": HELLO, "user": "u"}, 200),
+    "a stream": ("/v1/chat/completions", {"messages": [{"role": "user", "content": "hi"}], "stream": True}, 200),
+    "an error": ("/v1/chat/completions", {"messages": [{"role": "nobody"}]}, 400),
+    "a response": ("/v1/responses", {"input": "hi"}, 200),
+    "vectors": ("/v1/embeddings", {"input": ["hi"]}, 200),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+async def test_the_case_runs(
+    page: PageClient, rig: RunningProxy, session: aiohttp.ClientSession, tmp_path: Path, name: str
+) -> None:
+    path, body, status = CASES[name]
+    assert await ask(session, rig, path, {"model": "to-databricks", **body}) == status
+    (tmp_path / "exported.yaml").write_text(await export(page, "case"))
+    given = ("--base-url", f"{rig.url}/v1", "--model", "to-databricks", "--cases", str(tmp_path))
+    code, output = await run(sys.executable, "-m", "dragoman", "contract", "run", *given)
+    assert (code, "1 case" in output or "1 passed" in output) == (0, True), output
+    sent: JsonValue = (await page.read_latest())["client"]["request"]["body"]
+    assert json.loads(sent) == {"model": "to-databricks", **body}
+
+
+@pytest.mark.parametrize("rig", ["heads"], indirect=True)
+@pytest.mark.parametrize("form", ["curl", "recording", "case"])
+async def test_what_is_not_kept_cannot_be_exported(
+    page: PageClient, rig: RunningProxy, session: aiohttp.ClientSession, form: str
+) -> None:
+    await ask(session, rig, "/v1/chat/completions", {"model": "to-openai", "messages": HELLO})
+    (latest,) = await page.list_ended()
+    status, text = await page.get(f"/page/api/exchanges/{latest['id']}/export?as={form}")
+    assert (status, "server.inspect" in json.loads(text)["error"]) == (400, True)
+    assert (await page.get(f"/page/api/exchanges/{latest['id']}/export?as=pdf"))[0] == 404
