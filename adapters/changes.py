@@ -14,10 +14,11 @@ from urllib.parse import quote
 
 from .paths import Path, format_path
 
-__all__ = ["HEADER", "Action", "Change", "Receipt", "Weight"]
+__all__ = ["HEADER", "Action", "Change", "PolicyName", "Receipt", "Weight"]
 
 Action: TypeAlias = Literal["renamed", "dropped", "clamped", "filled", "moved", "converted", "emulated"]
 Weight: TypeAlias = Literal["form", "loss"]
+PolicyName: TypeAlias = Literal["unsupported", "out_of_range", "extra_parameters", "emulate_completions"]
 
 HEADER = "x-dragoman-changes"
 _MOST_ITEMS = 20
@@ -27,13 +28,15 @@ _NO_PATHS: frozenset[Path] = frozenset()  # shared by all receipts
 
 
 class Change(NamedTuple):
-    """One change to a request or a reply. `before` is empty for a filled value, `after` for a dropped one."""
+    """One change to a request or a reply. `before` is empty for a filled value, `after` for a dropped one. `policy` is
+    the policy of the configuration that decided it, None if no policy did."""
 
     action: Action
     before: Path
     after: Path
     reason: str
     weight: Weight
+    policy: PolicyName | None = None
 
     def public(self) -> dict[str, str]:
         """Return the change as the log shows it: paths and reason, never a value."""
@@ -78,21 +81,28 @@ class Receipt:
         """Record that a value moved. The caller maps its path, and those of its neighbors, with one `map_paths`."""
         self._record("moved", self.unmap(before), after, reason, "form")
 
-    def record_conversion(self, path: Path, reason: str, weight: Weight = "form", after: Path | None = None) -> None:
+    def record_conversion(
+        self,
+        path: Path,
+        reason: str,
+        weight: Weight = "form",
+        after: Path | None = None,
+        policy: PolicyName | None = None,
+    ) -> None:
         """Record that the value at `path` changed its form; with the weight `loss`, that a part of it was lost."""
-        self._record("converted", self.unmap(path), path if after is None else after, reason, weight)
+        self._record("converted", self.unmap(path), path if after is None else after, reason, weight, policy)
 
     def record_fill(self, path: Path, reason: str, weight: Weight = "form") -> None:
         """Record that a value was added which the request or reply did not have; a loss if it is not a true one."""
         self._record("filled", (), path, reason, weight)
 
-    def record_drop(self, path: Path, reason: str, weight: Weight = "loss") -> None:
+    def record_drop(self, path: Path, reason: str, weight: Weight = "loss", policy: PolicyName | None = None) -> None:
         """Record that a value was left out. With the weight `form`, this changes nothing of the meaning."""
-        self._record("dropped", self.unmap(path), (), reason, weight)
+        self._record("dropped", self.unmap(path), (), reason, weight, policy)
 
-    def record_clamp(self, path: Path, reason: str) -> None:
+    def record_clamp(self, path: Path, reason: str, policy: PolicyName | None = None) -> None:
         """Record, as a loss, that a value was replaced by the nearest one that the target accepts."""
-        self._record("clamped", self.unmap(path), path, reason, "loss")
+        self._record("clamped", self.unmap(path), path, reason, "loss", policy)
 
     def record_emulation(self, path: Path, reason: str, after: Path = ()) -> None:
         """Record that dragoman itself does what the value asks for, and at what cost; `after` is what it becomes."""
@@ -160,8 +170,16 @@ class Receipt:
             text += f", {item}" if text else item
         return text or None
 
-    def _record(self, action: Action, before: Path, after: Path, reason: str, weight: Weight) -> None:
-        change = Change(action, before, after, reason, weight)
+    def _record(
+        self,
+        action: Action,
+        before: Path,
+        after: Path,
+        reason: str,
+        weight: Weight,
+        policy: PolicyName | None = None,
+    ) -> None:
+        change = Change(action, before, after, reason, weight, policy)
         if change not in self.changes[-_RECENT:]:  # a change that each chunk of a stream repeats is recorded once
             self.changes.append(change)
 

@@ -83,7 +83,7 @@ def decide_extra(body: JsonObject, path: Path, ctx: Context, extras: Extras, hub
         text = f"{format_path(ctx.receipt.unmap(path))} is not a known parameter{meant}"
         raise Fault("extra_parameter", text, path, lookup(body, path), code="unknown_parameter")
     elif choice != "pass-through" or extras == "drop":
-        ctx.receipt.record_drop(path, "not a known parameter")
+        ctx.receipt.record_drop(path, "not a known parameter", policy="extra_parameters")
     else:
         return True
     return False

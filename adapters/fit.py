@@ -178,7 +178,7 @@ def _record_drop_or_reject(body: JsonObject, path: Path, ctx: Context, why: str,
     elif _is_advisory(hint, value) or ctx.receipt.is_advisory(path):
         ctx.receipt.record_drop(path, f"{why}; it is advisory")
     elif ctx.target.policy.unsupported == "drop" and not _is_emulated(path, ctx):
-        ctx.receipt.record_drop(path, why)
+        ctx.receipt.record_drop(path, why, policy="unsupported")
     else:
         name = format_path(ctx.receipt.unmap(path))
         message = f"{name} cannot be served: {why}; leave it out, or set the policy unsupported to drop"
@@ -229,10 +229,10 @@ def _resolve_range(edits: Edits, path: Path, nearest: float | None, why: str, ct
             code="out_of_range",
         )
     if choice == "clamp" and nearest is not None:
-        ctx.receipt.record_clamp(path, f"{why}; sent as {nearest}")
+        ctx.receipt.record_clamp(path, f"{why}; sent as {nearest}", "out_of_range")
         edits.replace(path, nearest)
     else:
-        ctx.receipt.record_drop(path, why)
+        ctx.receipt.record_drop(path, why, policy="out_of_range")
         edits.remove_parameter(path)
 
 

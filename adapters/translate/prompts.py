@@ -72,7 +72,8 @@ def prompt_to_chat_request(request: JsonObject, ctx: Context) -> JsonObject:
         else:
             resolve_extra(body, (name,), ctx, hub=HUB_COMPLETIONS)
     body["messages"] = [{"role": "user", "content": prompt}]
-    ctx.receipt.record_conversion(path, "a chat model answers the prompt instead of continuing it", "loss", _MESSAGE)
+    why = "a chat model answers the prompt instead of continuing it"
+    ctx.receipt.record_conversion(path, why, "loss", _MESSAGE, "emulate_completions")
     ctx.receipt.map_paths([(path, _MESSAGE), (path, ("messages",))])
     return body
 

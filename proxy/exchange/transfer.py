@@ -76,7 +76,7 @@ class Transfer:
         Raises ClientDisconnected."""
         calls, is_first = self._attempt.calls, True
         if (recording := self._ctx.record.recording) is not None:
-            recording.begin_try(self._candidate.label, self._attempt.receipt)
+            recording.begin_try(self._candidate.plan, self._attempt.receipt)
         if not calls:
             await self._handle(self._attempt.answer_without_calls())
         while calls:

@@ -12,6 +12,7 @@ from typing import NamedTuple, TypeAlias
 
 from dragoman.adapters.changes import Change, Receipt
 from dragoman.adapters.faults import Fault
+from dragoman.adapters.pipeline import TargetPlan
 
 __all__ = ["CallRecording", "Message", "Recording", "ReplyHead", "RequestHead", "SentHead", "TryRecording"]
 
@@ -99,7 +100,7 @@ class CallRecording:
 class TryRecording(NamedTuple):
     """One try of one target. Of the receipt's changes, the first `request_changes` are made to the request."""
 
-    target: str
+    plan: TargetPlan
     receipt: Receipt
     request_changes: int
 
@@ -127,9 +128,9 @@ class Recording:
         self.calls: list[CallRecording] = []
         self.tries: list[TryRecording] = []
 
-    def begin_try(self, target: str, receipt: Receipt) -> None:
+    def begin_try(self, plan: TargetPlan, receipt: Receipt) -> None:
         """Record the calls that follow as those of another try."""
-        self.tries.append(TryRecording(target, receipt, len(receipt.changes)))
+        self.tries.append(TryRecording(plan, receipt, len(receipt.changes)))
 
     def begin_call(self, target: str, receipt: Receipt, number: int) -> CallRecording:
         """Record a call of the try with this receipt."""

@@ -11,9 +11,11 @@ from dragoman.adapters.changes import Change
 from dragoman.proxy.telemetry.content_mask import ContentMask, find_header_secrets
 from dragoman.proxy.telemetry.inspector import InspectedExchange, Inspector
 from dragoman.proxy.telemetry.mask import Mask
-from dragoman.proxy.telemetry.recording import Recording, TryRecording
+from dragoman.proxy.telemetry.record import ExchangeRecord
+from dragoman.proxy.telemetry.recording import Recording
 
 from .messages import list_headers, render_message
+from .sources import Side, find_source
 
 __all__ = ["create_content_mask", "describe_buffer", "render_exchange", "summarize"]
 
@@ -93,20 +95,19 @@ def render_exchange(entry: InspectedExchange, mask: ContentMask) -> JsonObject:
         "request": render_message(recording.request, mask, began, keeps_bodies=keeps),
         "reply": render_message(recording.reply, mask, began, keeps_bodies=keeps),
     }
-    return summary | {"changes": mask.mask_values([*_list_changes(recording)]), "client": client, "tries": calls}
+    listed = [*_list_changes(entry.record, recording)]
+    return summary | {"changes": mask.mask_values(listed), "client": client, "tries": calls}
 
 
-def _list_changes(recording: Recording) -> Iterator[JsonObject]:
+def _list_changes(record: ExchangeRecord, recording: Recording) -> Iterator[JsonObject]:
     for number, one in enumerate(recording.tries, 1):
-        yield from (_render_change(change, side, number) for change, side in _find_sides(one))
+        for place, change in enumerate(one.changes):
+            side: Side = "request" if place < one.request_changes else "reply"
+            source = find_source(change, side, one.plan, record.dialect, record.protocol)
+            yield _render_change(change, side, number, source)
 
 
-def _find_sides(one: TryRecording) -> Iterator[tuple[Change, str]]:
-    for place, change in enumerate(one.changes):
-        yield change, "request" if place < one.request_changes else "reply"
-
-
-def _render_change(change: Change, side: str | None, number: int) -> JsonObject:
+def _render_change(change: Change, side: Side | None, number: int, source: str | None = None) -> JsonObject:
     return {
         "side": side,
         "action": change.action,
@@ -114,8 +115,8 @@ def _render_change(change: Change, side: str | None, number: int) -> JsonObject:
         "reason": change.reason,
         "before": [*change.before] or None,
         "after": [*change.after] or None,
-        "policy": None,
-        "source": None,
+        "policy": change.policy,
+        "source": source,
         "try": number,
     }
 

@@ -168,3 +168,14 @@ async def test_a_feed_does_not_keep_the_proxy_from_stopping(rig: RunningProxy, s
         await feed.content.readline()
         async with asyncio.timeout(5):
             await rig.stop()
+
+
+async def test_changes_name_the_policy_and_the_source_of_the_rule(
+    page: PageClient, rig: RunningProxy, session: aiohttp.ClientSession
+) -> None:
+    await ask(session, rig, seed=3, user="somebody")
+    changes = {tuple(one["before"] or ()): one for one in (await page.read_latest())["changes"]}
+    seed, user = changes["seed",], changes["user",]
+    assert (seed["policy"], user["policy"]) == ("unsupported", None)
+    assert seed["source"] == "databricks/chat.request (actual): it has no seed"
+    assert "reference" in changes["model",]["source"]
