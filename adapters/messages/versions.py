@@ -3,13 +3,14 @@
 A property of the request schema belongs to all versions unless its `x-versions` lists them. What a version does not
 accept in messages of one role is in a table here.
 
-Sources: anthropic 2.12.0 and 0.125.0, MessageCreateParams; Anthropic's guide to migrating to 2026-10-21.
+Sources: anthropic 2.12.0 and 0.125.0, MessageCreateParams; Anthropic's pages "Versions" and "Migrating to API
+version 2026-10-21".
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from dragoman.adapters.call import JsonObject
 from dragoman.adapters.faults import Fault, join_faults
@@ -23,15 +24,17 @@ VERSIONS = ("2023-06-01", "2026-10-21")
 
 
 class _Lack(NamedTuple):
-    """A type of block that messages of a role must not have, or must not have with this key."""
+    """A type of block that messages of a role must not have, or must not have with this key: directly in the content,
+    or also in blocks of the type `inside`."""
 
     role: str
     block: str
     key: str | None = None
+    inside: str | None = None
 
 
 _LACKS: Mapping[str, tuple[_Lack, ...]] = {
-    "2026-10-21": (_Lack("assistant", "document"), _Lack("user", "text", "citations")),
+    "2026-10-21": (_Lack("assistant", "document"), _Lack("user", "text", "citations", inside="search_result")),
 }
 
 
@@ -59,15 +62,17 @@ def check_version(body: JsonObject, version: str, validator: Validator) -> None:
 
 def _list_foreign_blocks(body: JsonObject, lacks: tuple[_Lack, ...]) -> Iterator[Path]:
     for i, message in enumerate(body.get("messages", ()) if lacks else ()):
-        mine = {lack.block: lack.key for lack in lacks if lack.role == message["role"]}
-        content = message["content"]
-        for k, block in enumerate(content) if mine and isinstance(content, list) else ():
-            if block["type"] in mine:
-                key = mine[block["type"]]
-                if key is None:
-                    yield "messages", i, "content", k
-                elif block.get(key):
-                    yield "messages", i, "content", k, key
+        for lack in lacks:
+            if lack.role == message["role"]:
+                yield from _find_lacking(message["content"], ("messages", i, "content"), lack)
+
+
+def _find_lacking(content: Any, path: Path, lack: _Lack) -> Iterator[Path]:
+    for k, block in enumerate(content) if isinstance(content, list) else ():
+        if block["type"] == lack.block and (lack.key is None or block.get(lack.key)):
+            yield (*path, k) if lack.key is None else (*path, k, lack.key)
+        elif block["type"] == lack.inside:
+            yield from _find_lacking(block.get("content"), (*path, k, "content"), lack)
 
 
 def _refuse(path: Path, body: JsonObject, version: str) -> Fault:

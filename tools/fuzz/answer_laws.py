@@ -185,7 +185,8 @@ def _read_objects(data: bytes) -> JsonObject | None:
         items = [*framer.feed(data), *framer.close()]
         events = [(item.data, item.event) if isinstance(item, Event) else (item.text, None) for item in items]
         end = next((i for i, (text, _) in enumerate(events) if text == b"[DONE]"), len(events))  # nobody reads on
-        bodies = [(orjson.loads(text), name) for text, name in events[:end] if text.startswith(b"{")]
+        said = [one for one in events[:end] if one[0].startswith(b"{") and one[1] != b"ping"]
+        bodies = [(orjson.loads(text), name) for text, name in said]
     except orjson.JSONDecodeError:
         return None
     named = [_name_event(body, name) for body, name in bodies if isinstance(body, dict)]
@@ -232,9 +233,9 @@ def _is_normalized(pair: Pair, target: Target) -> bool:
 
 def _is_providers_own(violation: Violation, body: JsonObject) -> bool:
     """Whether only another answer would fit: counts that the provider did not send, words and blocks of its own, a
-    choice or a custom call that nobody asked for."""
+    choice or a custom call that nobody asked for, a setting that it says the request had."""
     path = violation.path
-    if path == ("usage",) or not _OWN_KEYS.isdisjoint(path):
+    if path == ("usage",) or path[0] == "tool_choice" or not _OWN_KEYS.isdisjoint(path):
         return True
     if (path[-1], violation.keyword) in (("index", "const"), ("type", "enum")):
         return True

@@ -50,6 +50,12 @@ CITED = {"type": "text", "text": "x", "citations": [{"type": "char_location", "c
             ("messages", 0, "content", 1, "citations"),
             "citations are not accepted in messages of the user",
         ),
+        (
+            "user",
+            {"type": "search_result", "source": "s", "title": "t", "content": [CITED]},
+            ("messages", 0, "content", 1, "content", 0, "citations"),
+            "citations are not accepted in messages of the user",
+        ),
     ],
 )
 def test_the_later_version_lacks_blocks_of_some_roles(
@@ -65,6 +71,8 @@ def test_the_later_version_lacks_blocks_of_some_roles(
 def test_the_other_roles_may_have_them_and_what_is_empty_is_absent() -> None:
     messages = [
         {"role": "user", "content": [DOCUMENT, {**CITED, "citations": []}, {**CITED, "citations": None}]},
+        {"role": "user", "content": [{**DOCUMENT, "citations": {"enabled": True}}]},
+        {"role": "assistant", "content": [{"type": "web_fetch_tool_result", "content": {"content": DOCUMENT}}]},
         {"role": "assistant", "content": [CITED]},
         {"role": "assistant", "content": "x"},
     ]
