@@ -118,7 +118,7 @@ class Dialect:
     maps its own finish reasons to OpenAI's. `replies` maps a protocol to the form of its replies, and `profiles` maps
     a profile to what differs there. `behaviours` lists the behaviours that only some dialects have. `harmless` maps a
     behaviour that is no fault in this dialect to the reason. `observed_errors` are errors that real services send,
-    each exactly as observed.
+    each exactly as observed. `extensions` is true if most servers of the dialect take fields that its API lacks.
     """
 
     name: str
@@ -137,6 +137,7 @@ class Dialect:
     tags: tuple[str, ...] = ()
     finish: Mapping[str, str] = field(default_factory=dict)
     extras: ExtrasRule = ExtrasRule()
+    extensions: bool = False
     behaviours: tuple[str, ...] = ()
     harmless: Mapping[str, str] = field(default_factory=dict)
     observed_errors: Mapping[str, JsonObject] = field(default_factory=dict)

@@ -1,7 +1,7 @@
 """Which dialect an endpoint speaks, and at which base address: the one whose paths, errors and list of models fit best.
 
-Nothing here costs tokens: for each dialect its list of models is requested, and an empty object is posted to its first
-address. The answers are compared with the forms in the dialect's `fake.json`.
+Nothing here costs tokens: for each dialect its list of models is requested, and a request without messages is posted to
+its first address. The answers are compared with the forms in the dialect's `fake.json`.
 """
 
 from __future__ import annotations
@@ -26,6 +26,8 @@ __all__ = ["Choice", "choose_dialect", "count_choice_requests", "list_bases", "l
 Send = Callable[[Request], Awaitable[Response]]
 
 _SERVED, _CERTAIN = 0.5, 0.9
+_INCOMPLETE = {"max_tokens": 1}
+"""No request of any protocol; a server that answers it all the same writes little."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,11 +98,12 @@ async def _try_dialect(name: str, base: str, target: Target, send: Send) -> Choi
         if listed >= _SERVED:
             models, models_evidence = list_models(name, body), describe_exchange(request, response)
     first = next(protocol for protocol in data.paths if protocol != "models")
-    request = _build(mine, first, {"body": {}, "model": False})
+    request = _build(mine, first, {"body": _INCOMPLETE, "model": False})
     response = await send(request)
-    similar = max(_compare(form["body"], _read_json(response)) for form in data.errors.forms)
-    similar = similar if response.status >= 400 else 0.0
-    served = not is_not_served(response) or (response.status == 404 and "{model}" in data.paths[first][0])
+    status = response.status
+    forms = [form["body"] for form in data.errors.forms if status >= 400 and status in form.get("status", (status,))]
+    similar = max((_compare(form, _read_json(response)) for form in forms), default=0.0)
+    served = not is_not_served(response) or (status == 404 and "{model}" in data.paths[first][0])
     if not served or (is_not_served(response) and similar < _CERTAIN):
         return Choice(name, base, 0.0, None, None, None)
     evidence = describe_exchange(request, response)
@@ -121,9 +124,9 @@ def _read_json(response: Response) -> JsonValue:
 
 
 def _compare(form: JsonValue, body: JsonValue) -> float:
-    """How alike the keys of two JSON values are, from 0 to 1."""
+    """Which part of the form's keys the body has, from 0 to 1. Many servers add keys of their own."""
     wanted, found = set(_list_keys(form)), set(_list_keys(body))
-    return len(wanted & found) / len(wanted | found) if wanted and found else 0.0
+    return len(wanted & found) / len(wanted) if wanted else 0.0
 
 
 def _list_keys(value: JsonValue, path: str = "") -> Iterator[str]:

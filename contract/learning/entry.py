@@ -32,15 +32,6 @@ class EntryNames(NamedTuple):
 
 def derive_settings(findings: Findings) -> JsonObject:
     """Derive the settings of the provider and its target: only what is known, and differs from the default."""
-    lacks, takes = [], []
-    for name, finding in findings.list_below("fields"):
-        protocol, _, field = name.partition(".")
-        known = _list_fields(findings.dialect, protocol, findings.get("profile") or "actual")
-        if finding.value in LACKING and field not in _LIMIT_NAMES and (field in known or _sends_extras(findings)):
-            lacks.append(field)
-        is_extra = field not in known and findings.get(f"fields.{protocol}.{UNKNOWN_FIELD}") == "refused"
-        if finding.value == "accepted" and is_extra and field in _list_fields("hub", protocol):
-            takes.append(field)
     settings: JsonObject = {
         "dialect": findings.dialect,
         "base_url": findings.base_url,
@@ -48,20 +39,37 @@ def derive_settings(findings: Findings) -> JsonObject:
         "protocols": findings.protocols,
         "reasoning_tags": findings.get("reasoning_tags"),
         "limits.inputs": findings.get("limits.inputs"),
-        "lacks": sorted(set(lacks) - set(takes)),
-        "takes": sorted(set(takes)),
+        "lacks": sorted({field for _, field, role in _sort_fields(findings) if role == "lacks"}),
+        "takes": sorted({field for _, field, role in _sort_fields(findings) if role == "takes"}),
         "max_tokens_name": _choose_limit_name(findings),
     }
     return {key: value for key, value in settings.items() if value not in (None, [])}
 
 
+def _sort_fields(findings: Findings) -> Iterator[tuple[str, str, str]]:
+    """The protocol and the name of each field that a setting lists, and the setting: `lacks` or `takes`.
+
+    The settings are for all protocols, so a field is lacking only if none accepts it. What the dialect's API lacks
+    matters only if dragoman sends it all the same, and else only if it is accepted."""
+    data, profile = load_dialect(findings.dialect), findings.get("profile") or "actual"
+    accepted = {name.partition(".")[2] for name, one in findings.list_below("fields") if one.value == "accepted"}
+    for name, finding in findings.list_below("fields"):
+        protocol, _, field = name.partition(".")
+        if field in (*_LIMIT_NAMES, UNKNOWN_FIELD):
+            continue
+        known = field in _list_fields(findings.dialect, protocol, profile)
+        if finding.value in LACKING and field not in accepted and (known or data.extensions):
+            yield protocol, field, "lacks"
+        elif finding.value == "accepted" and not (known or data.extensions) and _refuses_unknown(findings, protocol):
+            yield protocol, field, "takes"
+
+
+def _refuses_unknown(findings: Findings, protocol: str) -> bool:
+    return bool(findings.get(f"fields.{protocol}.{UNKNOWN_FIELD}") == "refused")
+
+
 def _list_fields(dialect: str, protocol: str, profile: str = "actual") -> Sequence[str]:
     return list(load(f"{dialect}/{protocol}.request", profile)["properties"])
-
-
-def _sends_extras(findings: Findings) -> bool:
-    """Whether dragoman sends fields that the dialect's API lacks."""
-    return load_dialect(findings.dialect).extras.rule == "ignored"
 
 
 def _choose_limit_name(findings: Findings) -> str | None:
@@ -125,19 +133,30 @@ def _write_models(findings: Findings, names: EntryNames) -> Iterator[str]:
     yield f"        model: {_scalar(findings.model)}"
     for name in ("lacks", "takes"):
         if name in settings:
-            yield from _write_field_evidence(findings, settings[name])
+            yield from _write_field_evidence(findings, name)
             yield f"        {name}: {_flow(settings[name])}"
     if "max_tokens_name" in settings:
-        yield from _write_field_evidence(findings, _LIMIT_NAMES)
+        for name in _LIMIT_NAMES:
+            finding = findings.facts.get(f"fields.chat.{name}")
+            yield from _write_evidence(finding, 8, f"{name} {finding.value if finding else ''}: ")
         yield f"        max_tokens_name: {settings['max_tokens_name']}"
     yield from _write_other_models(findings, names)
 
 
-def _write_field_evidence(findings: Findings, fields: Sequence[str]) -> Iterator[str]:
-    for name, finding in findings.list_below("fields"):
-        field = name.partition(".")[2]
-        if field in fields and (finding.value in LACKING or field in _LIMIT_NAMES or finding.value == "accepted"):
-            yield from _write_evidence(finding, 8, f"{field} {finding.value}: ")
+def _write_field_evidence(findings: Findings, setting: str) -> Iterator[str]:
+    """Write what shows each field of a setting: one line for all fields that one exchange shows, and one for all that
+    are refused as any unknown field is."""
+    fields: dict[tuple[str, JsonValue, Evidence | None], list[str]] = {}
+    for protocol, field, role in _sort_fields(findings):
+        finding = findings.facts[f"fields.{protocol}.{field}"]
+        is_extra = field not in _list_fields(findings.dialect, protocol) and _refuses_unknown(findings, protocol)
+        if role == setting and is_extra and finding.value == "refused":
+            control = findings.facts[f"fields.{protocol}.{UNKNOWN_FIELD}"]
+            fields[protocol, "refused", control.evidence] = ["any unknown field"]
+        elif role == setting:
+            fields.setdefault((protocol, finding.value, finding.evidence), []).append(field)
+    for (_, value, evidence), names in fields.items():
+        yield from _write_evidence(Finding(value, evidence), 8, f"{', '.join(names)} {value}: ")
 
 
 def _write_other_models(findings: Findings, names: EntryNames) -> Iterator[str]:

@@ -140,7 +140,7 @@ class FieldLearner:
             await self._decide_refusal(probe, answers)
             return
         self._note_values(probe, answers)
-        self._judge_answer(probe, accepted[0])
+        self._judge_answers(probe, accepted)
 
     def _fill(self, change: JsonObject) -> JsonObject:
         """Raises MissingValueError."""
@@ -158,13 +158,14 @@ class FieldLearner:
             if len(answers) > 1 and answer.is_rejected:
                 self.findings.learn(f"values.{self.probe.name}.{probe.field}.{number}", answer.state, answer.describe())
 
-    def _judge_answer(self, probe: FieldProbe, answer: Answer) -> None:
-        name = self._name(probe.field)
-        check = _SHOWN.get(probe.shows)
-        if check is None or answer.outcome is None or self.usual.outcome is None:
-            self.findings.learn(name, "accepted", answer.describe("accepted"))
+    def _judge_answers(self, probe: FieldProbe, accepted: Sequence[Answer]) -> None:
+        """Judge a field by the answers to the ways to use it that were accepted: it is ignored if none honors it."""
+        name, check, usual = self._name(probe.field), _SHOWN.get(probe.shows), self.usual.outcome
+        if check is None or usual is None:
+            self.findings.learn(name, "accepted", accepted[0].describe("accepted"))
             return
-        honored, seen = check(answer, self.usual.outcome)
+        judged = [(answer, *check(answer, usual)) for answer in accepted]
+        answer, honored, seen = min(judged, key=lambda one: (True, None, False).index(one[1]))
         if honored is None:
             self.findings.give_up(name, seen)
         else:
@@ -172,8 +173,8 @@ class FieldLearner:
 
 
 def _find_middle(text: str) -> str:
-    """A piece from the middle of a text, of three characters or more, with letters at both ends."""
-    words = [word for word in re.findall(r"[A-Za-z]{3,}", text) if text.count(word) >= 1]
+    """A word from the middle of a text; empty if the text has too few."""
+    words = re.findall(r"[A-Za-z]{3,}", text)
     return words[len(words) // 2] if len(words) > 2 else ""
 
 

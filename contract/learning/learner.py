@@ -15,6 +15,7 @@ from dragoman.contract.pacing import Pacer
 from dragoman.contract.quirk_files import load_quirks
 from dragoman.contract.served import is_not_served
 from dragoman.contract.target import Target
+from dragoman.schemas import load
 
 from .asking import Asker, EndpointLostError, KeyRefusedError, hide_key
 from .batch_limit import find_batch_maximum, learn_batch_limit
@@ -158,15 +159,10 @@ class Learner:
     async def _learn_streamed_protocol(self, asker: Asker, probe: ProtocolProbe, streamed: Answer) -> Answer | None:
         """Learn whether a protocol that streams unasked has whole replies if the request says so."""
         name, shown = f"protocols.{probe.name}", streamed.describe("an event stream that was not asked for")
-        answer = await asker.ask(probe, {"stream": False})
-        if answer.outcome is None or not answer.is_accepted:
-            answer = streamed
-        if answer.outcome is None or (answer.outcome.is_sse and not _can_read_streams(probe.name)):
-            self.findings.learn(name, False, shown)
-            return None
-        if answer.outcome.is_sse:
-            self.findings.learn(name, True, shown)
-            return answer
+        answer = await asker.ask(probe, {"stream": False}) if _documents_streams(self.findings.dialect) else streamed
+        if answer.outcome is None or answer.outcome.is_sse or not answer.is_accepted:
+            self.findings.learn(name, _can_read_streams(probe.name), shown)
+            return streamed if _can_read_streams(probe.name) else None
         asker.additions[probe.name] = {**asker.additions.get(probe.name, {}), "stream": False}
         self.findings.learn(f"streams_unasked.{probe.name}", True, shown)
         self.findings.learn(name, True, answer.describe(shorten(answer.outcome.text, 70)))
@@ -182,6 +178,18 @@ class Learner:
 def _is_refused(answer: Answer) -> bool:
     """Whether the endpoint serves the protocol, and refuses this request of it."""
     return answer.state == "refused" and answer.outcome is not None and not is_not_served(answer.outcome.response)
+
+
+def _documents_streams(dialect: str) -> bool:
+    """Whether the dialect has a profile that streams unless the request says no, so that dragoman says so."""
+    data = load_dialect(dialect)
+    rules = [
+        load(f"{dialect}/{name}.request", profile)["properties"].get("stream", {})
+        for name in data.paths
+        if name != "models"
+        for profile in data.profiles
+    ]
+    return any(rule.get("default") is True for rule in rules)
 
 
 def _can_read_streams(protocol: str) -> bool:

@@ -95,6 +95,7 @@ def _describe_stream(outcome: Outcome) -> Iterator[str]:
         "text outside of events": bool(outcome.strays),
         "events that are no JSON": any(event.data != DONE and not event.body for event in outcome.events),
         "one index for several calls": _shares_index(calls),
+        "one id for several indexes": _shares_id(calls),
         "several ids for one call": _has_several_ids(calls),
         "a call begins without an id": bool(calls) and not calls[0].get("id"),
         "a call begins without a name": bool(calls) and not _function(calls[0]).get("name"),
@@ -124,6 +125,14 @@ def _shares_index(calls: Sequence[JsonObject]) -> bool:
     for call in calls:
         ids.setdefault(repr(call.get("index")), set()).update({str(call["id"])} if call.get("id") else ())
     return any(len(found) > 1 for found in ids.values())
+
+
+def _shares_id(calls: Sequence[JsonObject]) -> bool:
+    indexes: dict[str, set[str]] = {}
+    for call in calls:
+        if call.get("id"):
+            indexes.setdefault(str(call["id"]), set()).add(repr(call.get("index")))
+    return any(len(found) > 1 for found in indexes.values())
 
 
 def _has_several_ids(calls: Sequence[JsonObject]) -> bool:

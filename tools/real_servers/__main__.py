@@ -20,6 +20,7 @@ from .catalog import SERVERS, Server
 from .comparison import compare
 from .environments import default_cache, install, is_installed, read_version
 from .judgements import read_reports, write_judgements
+from .learned import OWN_ENGINE, LearnedServer, learn_own_engine, learn_server
 from .page import Measurement, count_defects, write_page
 from .processes import RunningServer, StartError, run_server
 from .recorder import mask_machine, record
@@ -125,6 +126,31 @@ def judge_servers(
         versions = {name: read_version(cache, server) for name, server in SERVERS.items()}
         page.write_text(write_judgements(read_reports(folder), versions), "utf-8")
     raise typer.Exit(status)
+
+
+@app.command("learn")
+def learn_servers(
+    cache: Cache, names: Names = None, only: Only = None, target: Reports = None, patience: Patience = 300.0
+) -> None:
+    """Learn each server, and run the contract suite directly and through dragoman with the learned entry. Exit status
+    1: a failure that the server has only through dragoman."""
+    folder, others = target or cache / "learned", [name for name in names or () if name != OWN_ENGINE]
+    added = 0
+    if OWN_ENGINE in (names or [OWN_ENGINE]):
+        added += _show_learned(OWN_ENGINE, learn_own_engine(folder / OWN_ENGINE, only or ()))
+    for running in _run_each(cache, others or None, patience) if others or not names else ():
+        name, model = running.server.name, next(iter(running.server.models.values()))
+        added += _show_learned(name, learn_server(running.base_url, model, folder / name, only or ()))
+    raise typer.Exit(1 if added else 0)
+
+
+def _show_learned(name: str, learned: LearnedServer) -> int:
+    """Print what the suite found, and return how many failures are there only through dragoman."""
+    directly, through = len(learned.directly.failures), len(learned.through.failures)
+    print(f"{name}: {directly} failures directly, {through} through dragoman, {len(learned.added)} only there")
+    for id_, reason in learned.added.items():
+        print(f"  only through dragoman: {id_}: {reason[:300]}", flush=True)
+    return len(learned.added)
 
 
 def _run_each(cache: Path, names: Sequence[str] | None, patience: float) -> Iterator[RunningServer]:
