@@ -9,6 +9,7 @@ a field is ignored only if what came back cannot be an answer to it (`shows`).
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -149,8 +150,8 @@ class FieldLearner:
 
     def _values(self) -> Mapping[str, JsonValue]:
         texts = self.usual.outcome.content.texts if self.usual.outcome is not None else []
-        middle = _find_middle(texts[0]) if texts else ""
-        return {"middle": middle} if middle else {}
+        letter = _find_letter(texts[0]) if texts else ""
+        return {"letter": letter} if letter else {}
 
     def _note_values(self, probe: FieldProbe, answers: Sequence[Answer]) -> None:
         """Note the ways to use a field that are rejected, although the endpoint has the field."""
@@ -172,10 +173,11 @@ class FieldLearner:
             self.findings.learn(name, "accepted" if honored else "ignored", answer.describe(seen))
 
 
-def _find_middle(text: str) -> str:
-    """A word from the middle of a text; empty if the text has too few."""
-    words = re.findall(r"[A-Za-z]{3,}", text)
-    return words[len(words) // 2] if len(words) > 2 else ""
+def _find_letter(text: str) -> str:
+    """The most frequent letter of a text, empty if none occurs twice."""
+    counts = Counter(letter for letter in text if "a" <= letter <= "z")
+    letter, count = max(counts.items(), key=lambda one: one[1], default=("", 0))
+    return letter if count > 1 else ""
 
 
 def _shows_two_choices(answer: Answer, _usual: Outcome) -> tuple[bool | None, str]:
@@ -192,13 +194,14 @@ def _shows_logprobs(answer: Answer, _usual: Outcome) -> tuple[bool | None, str]:
     return found, "log probabilities" if found else "no log probabilities"
 
 
-def _shows_stop(answer: Answer, usual: Outcome) -> tuple[bool | None, str]:
+def _shows_stop(answer: Answer, _usual: Outcome) -> tuple[bool | None, str]:
     """Whether the text ends before the stop sequence. A server that includes the sequence ends with it."""
     assert answer.outcome is not None
-    sequence = _find_middle(usual.content.texts[0])
-    text = (answer.outcome.content.texts or [""])[0]
-    after = text.partition(sequence)[2] if sequence in text else ""
-    return not after.strip(), f"the text goes on after {sequence!r}" if after.strip() else f"no text after {sequence!r}"
+    request, texts = answer.outcome.request, answer.outcome.content.texts
+    sequences = request.get("stop") or request.get("stop_sequences") or [""]
+    sequence = str(sequences[0])
+    after = (texts or [""])[0].partition(sequence)[2]
+    return not after.strip(), f"{'the text goes on' if after.strip() else 'no text'} after {sequence!r}"
 
 
 def _shows_limit(answer: Answer, usual: Outcome) -> tuple[bool | None, str]:

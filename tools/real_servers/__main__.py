@@ -147,10 +147,12 @@ def learn_servers(
 def _show_learned(name: str, learned: LearnedServer) -> int:
     """Print what the suite found, and return how many failures are there only through dragoman."""
     directly, through = len(learned.directly.failures), len(learned.through.failures)
-    print(f"{name}: {directly} failures directly, {through} through dragoman, {len(learned.added)} only there")
-    for id_, reason in learned.added.items():
+    unclear, new = len(learned.unclear_failures), len(learned.new_failures)
+    more = f"{unclear} where the server alone shows nothing, {new} where it passes"
+    print(f"{name}: {directly} failures directly, {through} through dragoman: {more}")
+    for id_, reason in learned.new_failures.items():
         print(f"  only through dragoman: {id_}: {reason[:300]}", flush=True)
-    return len(learned.added)
+    return len(learned.new_failures)
 
 
 def _run_each(cache: Path, names: Sequence[str] | None, patience: float) -> Iterator[RunningServer]:

@@ -31,7 +31,7 @@ OWN_ENGINE = "dragoman"
 """The name of dragoman's own engine among the servers to learn."""
 _MINI = "dragoman-mini"
 _FAILED = ("fail", "error")
-_EXCUSED = (*_FAILED, "skip")
+_PASSED, _UNDECIDED = ("pass", "warn"), ("skip", "inconclusive")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,13 +52,21 @@ class LearnedServer:
     directly: Report
     through: Report
 
+    def list_failures(self, directly: Sequence[str]) -> dict[str, str]:
+        """The failures through dragoman of cases that have one of these verdicts directly, with their reasons."""
+        found = self.through.failures.items()
+        return {id_: why for id_, why in found if self.directly.verdicts.get(id_) in directly}
+
     @property
-    def added(self) -> dict[str, str]:
-        """The cases that fail only through dragoman. A case of a protocol that the server does not serve at all is none
-        of them: directly it is skipped."""
-        return {
-            id_: why for id_, why in self.through.failures.items() if self.directly.verdicts.get(id_) not in _EXCUSED
-        }
+    def new_failures(self) -> dict[str, str]:
+        """The cases that pass directly and fail through dragoman."""
+        return self.list_failures(_PASSED)
+
+    @property
+    def unclear_failures(self) -> dict[str, str]:
+        """The cases that fail through dragoman, and that show nothing directly: the server does not serve the protocol,
+        streams it unasked, or has a model that did not cooperate."""
+        return self.list_failures(_UNDECIDED)
 
 
 def learn_server(url: str, model: str, folder: Path, only: Sequence[str] = (), dialect: str = "") -> LearnedServer:
