@@ -10,6 +10,7 @@ from .outcome import NOTHING, Outcome, Output, PlannedCall
 from .pipeline import Pipeline, render_fault
 from .plan import ProtocolPlan, TargetPlan, find_bridge, plan_target
 from .reply_reader import SSE
+from .single_call import SingleCall, SingleReply, begin_call, has_plain_head
 
 __all__ = [
     "INSTEAD",
@@ -25,8 +26,12 @@ __all__ = [
     "PlannedCall",
     "ProtocolPlan",
     "Recall",
+    "SingleCall",
+    "SingleReply",
     "TargetPlan",
+    "begin_call",
     "find_bridge",
+    "has_plain_head",
     "plan_target",
     "render_fault",
 ]

@@ -120,7 +120,8 @@ class _Tries:
         """The candidates without those that pause. Of these one is tried if no other was: the one that failed first."""
         paused = []
         for candidate in candidates:
-            if candidate.health.is_available:
+            early = self._ctx.early
+            if candidate.health.is_available or (early is not None and early.candidate is candidate):
                 yield candidate
             else:
                 paused.append(candidate)
@@ -215,7 +216,7 @@ class _Tries:
         record = self._ctx.record
         if record.attempts >= self._most and attempt.calls:
             raise self._exhausted()
-        if not self._ctx.deadline.start_try(candidate.provider.timeouts.total):
+        if not self._ctx.deadline.start_try(candidate.provider.timeouts.total) and self._ctx.early is None:
             return False
         if not record.attempts:
             candidate.provider.retries.add_request()

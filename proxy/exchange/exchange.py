@@ -40,6 +40,7 @@ from .attempts import try_targets
 from .context import RequestContext
 from .downstream import DownstreamResponse, create_downstream_response
 from .large_bodies import BodyWorker, is_large
+from .short_way import NOTHING_DONE, Leftover, take_short_way
 
 __all__ = ["Exchange"]
 
@@ -48,7 +49,10 @@ class Exchange:
     """Created inside the task that serves the request. `headers` are those of every response to it, x-request-id among
     them."""
 
-    __slots__ = ("_ctx", "_downstream", "_journal", "_limiter", "_state", "_store", "deadline")
+    __slots__ = (
+        *("_ctx", "_downstream", "_headers", "_journal", "_limiter", "_log", "_mask", "_path", "_record", "_request"),
+        *("_route", "_server", "_state", "_store", "_worker", "deadline"),
+    )
 
     def __init__(
         self,
@@ -65,29 +69,30 @@ class Exchange:
         journal: Journal,
     ) -> None:
         self.deadline = Deadline()
+        self._request = request
+        self._headers = headers
+        self._path = path
+        self._route = route
+        self._state = state
+        self._store = store
+        self._server = server
+        self._log = log
+        self._mask = mask
+        self._worker = worker
         self._journal = journal
-        request_id = headers["x-request-id"]
-        query = dict(request.query) if "?" in request.raw_path else {}
-        call = Call(request.method, route.strip_prefix(path), {}, query, request.headers)
-        record = ExchangeRecord(request_id, route.dialect.name, route.protocol)
+        self._record = record = ExchangeRecord(headers["x-request-id"], route.dialect.name, route.protocol)
         record.path, record.client = path[:MAX_PATH], request.remote
         if journal.inspector.is_used:
             journal.begin(record, RequestHead(request.method, request.raw_path, request.raw_headers))
         if journal.tracing is not None:
             journal.tracing.begin(record, request.method, request.headers)
-        report_defect = partial(_report_defect, log, request_id)  # a bound method would be a cycle of references
-        pipeline = Pipeline(
-            route, call, has_store=store is not None, report_defect=report_defect, request_id=request_id
-        )
-        self._ctx = RequestContext(request, headers, pipeline, record, self.deadline, server, log, mask, worker)
+        self._ctx: RequestContext | None = None
         self._downstream: DownstreamResponse | None = None
         self._limiter: Limiter | None = None
-        self._state = state
-        self._store = store
 
     async def run(self) -> StreamResponse:
         """The client's response. Raises CancelledError if the client has left."""
-        record = self._ctx.record
+        record = self._record
         try:
             response = await self._respond()
             record.status = response.status
@@ -105,48 +110,59 @@ class Exchange:
             self.deadline.stop()
             if self._downstream is not None:
                 self._downstream.close()
+            if self._ctx is not None and self._ctx.early is not None:
+                self._ctx.early.drop()
             if self._limiter is not None:
                 self._limiter.settle(count_tokens(record.usage))
             self._journal.write(record)
 
     async def _respond(self) -> StreamResponse:
         """Serve the request, or answer with a fault. Raises an exception only if the client is gone."""
+        log, record = self._log, self._record
+        common = (self._request, self._headers, self._path, self._route, self._state, self._server)
         try:
-            return await self._serve()
+            left = await take_short_way(*common, self.deadline, record)
+            return await self._serve(self._open_context(left), left) if isinstance(left, Leftover) else left
         except (Fault, asyncio.CancelledError) as error:
             return await self._refuse(self.deadline.as_fault(error))
         except (ClientDisconnected, ConnectionError):
             raise
         except Exception as error:
-            self._ctx.log.error("defect", request_id=self._ctx.record.request_id, exc_info=error)
+            log.error("defect", request_id=record.request_id, exc_info=error)
             return await self._refuse(Fault("internal", "something went wrong in the proxy", code="internal_error"))
 
-    async def _serve(self) -> StreamResponse:
-        ctx, state = self._ctx, self._state
+    def _open_context(self, left: Leftover = NOTHING_DONE) -> RequestContext:
+        """What all steps of the long way share."""
+        if (known := self._ctx) is not None:
+            return known
+        request, route, record = self._request, self._route, self._record
+        query = dict(request.query) if "?" in request.raw_path else {}
+        call = Call(request.method, route.strip_prefix(self._path), {}, query, request.headers)
+        report_defect = partial(_report_defect, self._log, record.request_id)  # a bound method would be a cycle
+        pipeline = Pipeline(
+            route, call, has_store=self._store is not None, report_defect=report_defect, request_id=record.request_id
+        )
+        common = (self.deadline, self._server, self._log, self._mask, self._worker)
+        self._ctx = RequestContext(request, self._headers, pipeline, record, *common, early=left.early)
+        return self._ctx
+
+    async def _serve(self, ctx: RequestContext, left: Leftover) -> StreamResponse:
+        state = self._state
         pipeline, record, headers = ctx.pipeline, ctx.record, ctx.request.headers
         caller = state.keys.authenticate(headers)
         record.key = caller.name
         if caller.limiter is not None:
-            await self._admit(caller.limiter)
+            await self._admit(ctx, caller.limiter)
         if (seconds := read_client_deadline(headers)) is not None:
             self.deadline.limit_exchange(seconds)
-        self.deadline.enter_phase("body", ctx.server.body_timeout)
-        needs_type = not state.keys  # see http/browser_rules.py
-        body = await read_body(ctx.request, ctx.server.body_limit, self.deadline, needs_type=needs_type)
-        if (recording := record.recording) is not None:
-            recording.add(recording.request, body)
-        if is_large(body):
-            await self._receive_large(body)
-        else:
-            pipeline.receive(body, state.find_task, ctx.server.value_limit)
-        del body
+        await self._receive(ctx, left)
         record.protocol = pipeline.route.protocol
         deployment = pipeline.deployment
         record.model = model = state.resolve_model(pipeline.request.get("model"), deployment)
         record.stream = pipeline.wants_stream
         extra, session = read_extra_parameters(headers), find_session(pipeline.request, record.protocol)
         candidates = state.list_candidates(model, caller, extra, deployment, session)
-        await self._continue_conversation(caller.name or "")
+        await self._continue_conversation(ctx, caller.name or "")
         self._downstream = create_downstream_response(ctx)
         list_after = partial(state.list_candidates_after, model=model, extra=extra, session=session)
         await try_targets(ctx, candidates, list_after, self._downstream, state.most_attempts)
@@ -154,27 +170,38 @@ class Exchange:
         assert response is not None
         return response
 
-    async def _admit(self, limiter: Limiter) -> None:
+    async def _receive(self, ctx: RequestContext, left: Leftover) -> None:
+        """Read the request, from where the short way left it. Raises Fault."""
+        find_task, server, body = self._state.find_task, ctx.server, left.body
+        if body is None:
+            self.deadline.enter_phase("body", server.body_timeout)
+            needs_type = not self._state.keys  # see http/browser_rules.py
+            body = await read_body(ctx.request, server.body_limit, self.deadline, needs_type=needs_type)
+            if (recording := ctx.record.recording) is not None:
+                recording.add(recording.request, body)
+        if left.parsed is not None:
+            ctx.pipeline.receive_object(left.parsed, find_task)
+        elif is_large(body):
+            await self._receive_large(ctx, body)
+        else:
+            ctx.pipeline.receive(body, find_task, server.value_limit)
+
+    async def _admit(self, ctx: RequestContext, limiter: Limiter) -> None:
         """Count the request. Every response says what its key has left. Raises Fault."""
         admission = await limiter.admit()
-        self._ctx.headers = {
-            **self._ctx.headers,
-            **write_headers(self._ctx.pipeline.route.rate_headers, admission.left),
-        }
+        ctx.headers = {**ctx.headers, **write_headers(self._route.rate_headers, admission.left)}
         if admission.refusal is not None:
             raise admission.refusal
         self._limiter = limiter
 
-    async def _receive_large(self, body: bytes) -> None:
+    async def _receive_large(self, ctx: RequestContext, body: bytes) -> None:
         """Read the request while other exchanges go on. Raises Fault."""
-        ctx = self._ctx
         ctx.worker.admit()
         ctx.is_large = True
         self.deadline.enter_phase("large_body", ctx.server.body_timeout)
         await ctx.work(partial(ctx.pipeline.receive, body, self._state.find_task, ctx.server.value_limit))
 
-    async def _continue_conversation(self, owner: str) -> None:
-        ctx = self._ctx
+    async def _continue_conversation(self, ctx: RequestContext, owner: str) -> None:
         if self._store is not None:
             ctx.store = OwnerStore(self._store, owner, self.deadline)
         recall = ctx.pipeline.start_conversation()
@@ -185,7 +212,7 @@ class Exchange:
             await ctx.work(partial(ctx.pipeline.supply, *found))
 
     async def _refuse(self, fault: Fault) -> StreamResponse:
-        ctx, downstream = self._ctx, self._downstream
+        ctx, downstream = self._open_context(), self._downstream
         ctx.record.record_fault(fault)
         if downstream is not None and downstream.response is not None:  # too late for a status
             await downstream.fail(fault)
@@ -199,16 +226,16 @@ class Exchange:
 
     def _abort(self, fault: Fault | None) -> StreamResponse:
         """Close the connection. aiohttp requires a response, which nobody reads."""
-        ctx = self._ctx
+        record, transport = self._record, self._request.transport
         if fault is not None:
-            ctx.record.record_fault(fault)
+            record.record_fault(fault)
         else:
-            ctx.record.outcome = "client_left"
-        if ctx.request.transport is not None:
-            ctx.request.transport.abort()
+            record.outcome = "client_left"
+        if transport is not None:
+            transport.abort()
         response = None if self._downstream is None else self._downstream.response
         if response is not None:
-            ctx.record.status = response.status
+            record.status = response.status
         return response or Response(status=499)
 
 

@@ -24,6 +24,7 @@ from dragoman.proxy.upstreams.interface import UpstreamResponse
 
 from .context import RequestContext
 from .downstream import DownstreamResponse
+from .early_call import EarlyCall
 from .large_bodies import LARGE
 
 __all__ = ["JITTER", "MAX_PARALLEL_CALLS", "Transfer"]
@@ -76,7 +77,8 @@ class Transfer:
         Raises ClientDisconnected."""
         calls, is_first = self._attempt.calls, True
         if (recording := self._ctx.record.recording) is not None:
-            recording.begin_try(self._candidate.plan, self._attempt.receipt)
+            begin = recording.begin_try if self._ctx.early is None else recording.continue_try
+            begin(self._candidate.plan, self._attempt.receipt)
         if not calls:
             await self._handle(self._attempt.answer_without_calls())
         while calls:
@@ -99,7 +101,8 @@ class Transfer:
         """Make one call, and return the calls that follow from its reply. A transport failure fails the attempt, unless
         the call may be repeated."""
         slots = self._candidate.provider.slots
-        if not slots.take():
+        early = self._ctx.take_early(self._candidate)
+        if early is None and not slots.take():
             try:
                 await self._wait_for_slot(slots)
             except (Fault, asyncio.CancelledError) as error:
@@ -107,7 +110,7 @@ class Transfer:
         if self._is_single:
             self._enter_first_phase()
         try:
-            further = await self._make_call_in_slot(call, may_repeat=may_repeat)
+            further = await self._make_call_in_slot(call, early, may_repeat=may_repeat)
         finally:
             slots.release()
         return await self._repeat_call(call) if further is None else further
@@ -119,15 +122,22 @@ class Transfer:
             self._ctx.deadline.enter_phase("queue", self._candidate.provider.longest_wait)
         await slots.wait()
 
-    async def _make_call_in_slot(self, call: PlannedCall, *, may_repeat: bool) -> tuple[PlannedCall, ...] | None:
-        """Make one call; None if it got no answer and is to be repeated."""
+    async def _make_call_in_slot(
+        self, call: PlannedCall, early: EarlyCall | None, *, may_repeat: bool
+    ) -> tuple[PlannedCall, ...] | None:
+        """Make one call, unless it was made before; None if it got no answer and is to be repeated."""
         ctx, attempt = self._ctx, self._attempt
         upstream, timeouts = self._candidate.provider.upstream, self._candidate.provider.timeouts
-        recorder = None
-        if (recording := ctx.record.recording) is not None:
+        recorder = None if early is None else early.recorder
+        if early is None and (recording := ctx.record.recording) is not None:
             recorder = recording.begin_call(self._candidate.label, attempt.receipt, call.number)
         try:
-            response = await upstream.send(call.call, stream=call.stream, forwarded=self._forwarded, recorder=recorder)
+            if early is None:
+                response = await upstream.send(
+                    call.call, stream=call.stream, forwarded=self._forwarded, recorder=recorder
+                )
+            else:
+                response = early.take()
         except (Fault, asyncio.CancelledError) as error:
             fault = ctx.deadline.as_fault(error)
             if recorder is not None:

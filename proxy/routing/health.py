@@ -81,6 +81,11 @@ class TargetHealth:
         return self._clock() >= self._paused_until and not (self._pause and self._is_probed)
 
     @property
+    def is_untroubled(self) -> bool:
+        """Whether the target does not pause, and has not just paused."""
+        return not self._paused_until
+
+    @property
     def state(self) -> Literal["closed", "open", "half-open"]:
         if not self._pause:
             return "closed"

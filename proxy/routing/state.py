@@ -88,6 +88,9 @@ class RouterState:
             self._healths.take_over(previous._healths, kept)
             self._unserved = {place: known for place, known in previous._unserved.items() if place[0] in kept}
         self._models = {name: self._create_entry(config, name, model) for name, model in config.models.items()}
+        self._only_targets = {
+            name: entry.targets[0] for name, entry in self._models.items() if _has_only_target(name, entry)
+        }
 
     @property
     def providers(self) -> Collection[ProviderState]:
@@ -183,6 +186,14 @@ class RouterState:
         if pattern is None:
             raise Fault("not_found", self._unknown_model(name, caller).message, ("model",), code="model_not_found")
         return self._create_listing(name, pattern)
+
+    def find_only_target(self, model: object, caller: Caller) -> Candidate | None:
+        """The target of a model that has one, about which nothing has to be decided at the moment: it is what
+        `list_candidates` begins with. None if that does not hold, or if the caller may not use the model."""
+        found = self._only_targets.get(model) if type(model) is str else None
+        if found is None or found.unserved or not found.health.is_untroubled or not caller.can_use(found.pattern):
+            return None
+        return found
 
     def list_candidates(
         self,
@@ -290,6 +301,13 @@ class RouterState:
         return Fault(
             "model_not_found", f"the model {shown!r} does not exist here{hint}", ("model",), code="model_not_found"
         )
+
+
+def _has_only_target(name: str, entry: _ModelEntry) -> bool:
+    """Whether there is nothing to choose, to wait for or to adapt to a request when the model's target is called."""
+    first = entry.targets[0]
+    is_plain = "*" not in name and first.hedge_after is None and first.provider.limiter is None
+    return is_plain and len(entry.targets) == 1 and upstream_name(name, first.choice, name) == first.target.model
 
 
 def _unknown_deployment(deployment: str) -> Fault:

@@ -132,6 +132,10 @@ class Recording:
         """Record the calls that follow as those of another try."""
         self.tries.append(TryRecording(plan, receipt, len(receipt.changes)))
 
+    def continue_try(self, plan: TargetPlan, receipt: Receipt) -> None:
+        """Record that the try goes on with another receipt, which has the same changes to the request."""
+        self.tries[-1:] = [TryRecording(plan, receipt, len(receipt.changes))]
+
     def begin_call(self, target: str, receipt: Receipt, number: int) -> CallRecording:
         """Record a call of the try with this receipt."""
         attempt = next((place for place, one in enumerate(self.tries, 1) if one.receipt is receipt), 0)

@@ -1,0 +1,122 @@
+"""The short way of most exchanges: one call, and a whole reply in which nothing is wrong.
+
+A `Pipeline` and its `Attempt` handle everything that can happen, and that costs: most of what they do in an exchange is
+to find out that nothing unusual happens. This module calls the same functions of the dialects in the same order, for
+one call and one whole reply. What it does not know it leaves to them: `begin_call` and `take_reply` return None, and
+the caller gives the same body, and then the same bytes, to a pipeline. So it can be unable to answer, but its answer is
+never another one: tests hold the two against each other.
+
+    left to the pipeline: streams, responses that are kept or continue others, batches, emulations, compressed replies,
+    replies that are no plain JSON object, errors, and whatever a dialect refuses
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import orjson
+
+from dragoman.adapters.call import Call, Context, Headers, JsonObject, Reply
+from dragoman.adapters.changes import HEADER, Receipt
+from dragoman.adapters.json_structure import REPLY_COMMAS, REPLY_VALUES, exceeds_values
+from dragoman.adapters.jsontext import read_any
+from dragoman.adapters.reply_check import create_reply_check
+from dragoman.adapters.routes import Route
+from dragoman.adapters.validation import request_validator
+
+from .call_context import create_answer_context, create_call_context, translate_call
+from .mismatches import resolve_mismatches
+from .plan import ProtocolPlan, TargetPlan
+
+__all__ = ["SingleCall", "SingleReply", "begin_call", "has_plain_head"]
+
+_CONVERSATIONS = frozenset({"responses"})
+_JSON = frozenset({"application/json", "application/json; charset=utf-8"})
+_OK = 200
+
+
+class SingleReply(NamedTuple):
+    """What the client gets. `usage` is in canonical form, None if the provider tells none."""
+
+    status: int
+    headers: dict[str, str]
+    data: bytes
+    usage: JsonObject | None
+
+
+class SingleCall(NamedTuple):
+    """A request, written for its target: `call` is to be sent. `receipt` has every change so far."""
+
+    call: Call
+    receipt: Receipt
+    route: Route
+    target: TargetPlan
+    plan: ProtocolPlan
+    client: Context
+    ctx: Context
+
+    def take_reply(self, headers: Headers, raw: bytes) -> SingleReply | None:
+        """The answer to the client, from a reply whose head `has_plain_head` and whose bytes have all arrived; None if
+        it needs an `Attempt`."""
+        try:
+            return self._read(headers, raw)
+        except Exception:  # noqa: BLE001 - the attempt that reads the same bytes finds the same, and says it
+            return None
+
+    def _read(self, headers: Headers, raw: bytes) -> SingleReply | None:
+        if raw[:1] != b"{" or exceeds_values(raw, REPLY_VALUES, REPLY_COMMAS):
+            return None
+        plan, receipt, ctx, request = self.plan, self.receipt, self.ctx, self.client.request
+        hub = plan.called.read_reply(Reply(_OK, read_any(raw), headers, raw), ctx)
+        if plan.bridge is not None:
+            hub = plan.bridge.reply(hub, request, ctx)
+        policy, usage = self.target.target.policy.replies, hub.get("usage")
+        check = create_reply_check(self.route.protocol, request, policy)
+        if check is not None:
+            check.add_reply(hub)
+            if resolve_mismatches(check, self.target.provider, policy, receipt) is not None:
+                return None
+        reply = self.route.served.write_reply(hub, create_answer_context(self.client, ctx))
+        data = orjson.dumps(reply.body)
+        made = {} if (changes := receipt.header()) is None else {HEADER: changes}
+        for name in self.target.dialect.forwarded:
+            if name in headers:
+                made[name] = headers[name]
+        return SingleReply(reply.status, {**made, **reply.headers}, data, usage)
+
+
+def has_plain_head(status: int, headers: Headers, most: int) -> bool:
+    """Whether a reply may be taken by `SingleCall.take_reply`, as far as its head tells: a success in plain JSON, of at
+    most so many bytes if it says how many there are."""
+    if status != _OK or headers.get("content-type") not in _JSON or "content-encoding" in headers:
+        return False
+    length = headers.get("content-length")
+    return length is None or int(length) <= most
+
+
+def begin_call(route: Route, client: Call, target: TargetPlan, request_id: str) -> SingleCall | None:
+    """The call for a client's request, whose body is parsed; None if it needs a `Pipeline`."""
+    protocol = route.protocol
+    plan = target.protocols.get(protocol)
+    if plan is None or plan.batching is not None or protocol in _CONVERSATIONS or route.shared:
+        return None
+    receipt = Receipt()
+    ctx = Context(route.profile, client, receipt, request_id=request_id)
+    try:
+        request = route.served.read_request(client, ctx)
+        if request.get("stream") is True:
+            return None
+        receipt.mark_canonical()
+        validator = request_validator(route.dialect.name, protocol, route.profile)
+        client_ctx = ctx._replace(request=request, accepted_by=validator)
+        called = create_call_context(client_ctx, receipt, plan, target, is_kept=False)
+        if called.target.opt_ins.usage is not None:
+            return None
+        if plan.bridge is not None:
+            called = translate_call(plan.bridge, protocol, called, None)
+        call = plan.called.write_request(called.request, called)
+    except Exception:  # noqa: BLE001 - the pipeline that reads the same body finds the same, and says it
+        return None
+    if call.body.get("stream") is True:
+        return None
+    return SingleCall(call, receipt, route, target, plan, client_ctx, called)

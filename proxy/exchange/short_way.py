@@ -1,0 +1,225 @@
+"""The short way of most exchanges: one target, one call, one whole reply, and nothing that is unusual.
+
+It answers what `pipeline.SingleCall` answers, and leaves everything else to the exchange:
+
+    before the call    the body comes in parts, a header matters, the model has several targets, a limit applies, ...
+    after the call     it failed, or its reply needs an attempt: the attempt goes on with the call as it is
+                       (`EarlyCall`), so that nothing is sent twice, and nothing that was paid for is lost
+
+What is done, and in which order, is as in `exchange`, `attempts`, `single_try` and `transfer`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from aiohttp.web_request import BaseRequest
+from aiohttp.web_response import StreamResponse
+
+from dragoman.adapters.call import Call, JsonObject
+from dragoman.adapters.extras import EXTRA_PARAMETERS
+from dragoman.adapters.faults import Fault
+from dragoman.adapters.jsontext import BOM, read_object
+from dragoman.adapters.pipeline import SingleCall, SingleReply, begin_call, has_plain_head
+from dragoman.adapters.routes import Route
+from dragoman.proxy.config.models import Server
+from dragoman.proxy.http.aiohttp_server import take_rest
+from dragoman.proxy.http.deadline import Deadline
+from dragoman.proxy.http.json_response import create_reply_response
+from dragoman.proxy.http.stream_response import send_large
+from dragoman.proxy.routing.keys import Caller
+from dragoman.proxy.routing.state import RouterState
+from dragoman.proxy.routing.targets import Candidate
+from dragoman.proxy.telemetry.record import ExchangeRecord
+from dragoman.proxy.telemetry.recording import CallRecording
+from dragoman.proxy.upstreams.interface import UpstreamResponse
+
+from .early_call import EarlyCall
+from .large_bodies import LARGE, is_large
+
+__all__ = ["NOTHING_DONE", "Leftover", "take_short_way"]
+
+
+class Leftover(NamedTuple):
+    """What the exchange goes on with: the request's body and its parsed form, and the call, if they are there."""
+
+    body: bytes | None = None
+    parsed: JsonObject | None = None
+    early: EarlyCall | None = None
+
+
+NOTHING_DONE = Leftover()
+"""The exchange does all of it."""
+
+_STREAMS = (b'"stream":true', b'"stream": true')
+
+
+async def take_short_way(
+    request: BaseRequest,
+    headers: Mapping[str, str],
+    path: str,
+    route: Route,
+    state: RouterState,
+    server: Server,
+    deadline: Deadline,
+    record: ExchangeRecord,
+) -> StreamResponse | Leftover:
+    """The client's response, or what is left to do. Raises what `send_large` raises, and CancelledError if the client
+    has left."""
+    caller = _find_caller(request, route, state, server)
+    if caller is None or (raw := take_rest(request.content)) is None:
+        return NOTHING_DONE
+    if (recording := record.recording) is not None:
+        recording.add(recording.request, raw)
+    if is_large(raw) or raw[:3] == BOM or _STREAMS[0] in raw or _STREAMS[1] in raw:
+        return Leftover(raw)
+    try:
+        body = read_object(raw, server.value_limit)
+    except Fault:
+        return Leftover(raw)
+    candidate = state.find_only_target(body.get("model"), caller)
+    if candidate is None:
+        return Leftover(raw, body)
+    client = Call(request.method, route.strip_prefix(path), body, {}, request.headers)
+    single = begin_call(route, client, candidate.plan, record.request_id)
+    if single is None or not candidate.provider.slots.take():
+        return Leftover(raw, body)
+    record.key, record.model = caller.name, body["model"]
+    found = await _make_call(candidate, single, deadline, record)
+    if isinstance(found, EarlyCall):
+        return Leftover(raw, body, found)
+    del raw, body
+    return await _send(request, headers, found, server, deadline, record)
+
+
+def _find_caller(request: BaseRequest, route: Route, state: RouterState, server: Server) -> Caller | None:
+    """Who asks; None if the head of the request needs more than that."""
+    headers = request.headers
+    if (
+        headers.get("Content-Type") != "application/json"
+        or "?" in request.raw_path
+        or route.shared
+        or server.target_header
+        or EXTRA_PARAMETERS in headers
+        or "Content-Encoding" in headers
+        or "Expect" in headers
+        or "traceparent" in headers
+        or "x-request-timeout" in headers
+        or "x-envoy-expected-rq-timeout-ms" in headers
+        or route.dialect.deployment_header in headers
+        or (request.content_length or 0) > server.body_limit
+    ):
+        return None
+    try:
+        caller = state.keys.authenticate(headers)
+    except Fault:
+        return None
+    return caller if caller.limiter is None else None
+
+
+async def _make_call(
+    candidate: Candidate, single: SingleCall, deadline: Deadline, record: ExchangeRecord
+) -> SingleReply | EarlyCall:
+    """Make the call, which has a place among the calls of its provider. Raises CancelledError if the client left."""
+    provider, health = candidate.provider, candidate.health
+    began, is_taken = record.elapsed_ms(), False
+    response: UpstreamResponse | None = None
+    record.attempts, record.target, record.receipt = 1, candidate.label, single.receipt
+    record.provider = candidate.plan.dialect.telemetry_name or candidate.plan.dialect.name
+    deadline.start_try(provider.timeouts.total)
+    health.begin()
+    recorder: CallRecording | None = None
+    if (recording := record.recording) is not None:
+        recording.begin_try(candidate.plan, single.receipt)
+        recorder = recording.begin_call(candidate.label, single.receipt, 0)
+    try:
+        response, data, fault = await _ask(candidate, single, deadline, record, recorder)
+        reply = None if response is None or fault is not None else _read(single, response, data)
+        is_taken = True
+        if response is None or reply is None:
+            health.end("unknown")
+            record.attempts = 0
+            return EarlyCall(candidate, response, fault, data, recorder)
+    finally:
+        if not is_taken:
+            health.end("unknown")
+            provider.slots.release()
+    if recorder is not None:
+        recorder.record_reply(response.status, response.headers, response.sent_secrets)
+        recorder.add_reply(data)
+        recorder.end(None)
+    response.finish()
+    provider.slots.release()
+    provider.retries.add_request()
+    health.end("answered")
+    health.measure((record.elapsed_ms() - began) / 1000)
+    record.upstream_status, record.usage = response.status, reply.usage
+    return reply
+
+
+async def _ask(
+    candidate: Candidate,
+    single: SingleCall,
+    deadline: Deadline,
+    record: ExchangeRecord,
+    recorder: CallRecording | None,
+) -> tuple[UpstreamResponse | None, bytes, Fault | None]:
+    """The response, what was read of its body, and why no more was. Only a body that may be plain is read, and no large
+    one to its end."""
+    timeouts, response, data = candidate.provider.timeouts, None, b""
+    try:
+        if timeouts.first_byte is None:
+            deadline.enter_phase("answer", timeouts.total)
+        else:
+            deadline.enter_phase("first_byte", timeouts.first_byte)
+        forwarded = {"x-request-id": record.request_id}
+        if record.trace_headers is not None:
+            forwarded |= record.trace_headers
+        response = await candidate.provider.upstream.send(
+            single.call, stream=False, forwarded=forwarded, recorder=recorder
+        )
+        if timeouts.first_byte is not None:
+            deadline.enter_phase("answer", timeouts.total)
+        if has_plain_head(response.status, response.headers, LARGE):
+            while not response.is_at_end and len(data) <= LARGE and (more := await response.read_chunk()):
+                data += more
+        return response, data, None
+    except Fault as fault:
+        return response, data, fault
+    except asyncio.CancelledError as error:
+        try:
+            return response, data, deadline.as_fault(error)
+        except BaseException:
+            if response is not None:
+                response.close()
+            raise
+
+
+def _read(single: SingleCall, response: UpstreamResponse, data: bytes) -> SingleReply | None:
+    """The answer to the client; None if there is anything about the reply that an attempt has to look at."""
+    if not data or not response.is_at_end or any(secret in data for secret in response.sent_secrets):
+        return None
+    reply = single.take_reply(response.headers, data)
+    if reply is None or any(
+        secret in value.encode() for secret in response.sent_secrets for value in reply.headers.values()
+    ):
+        return None
+    return reply
+
+
+async def _send(
+    request: BaseRequest,
+    headers: Mapping[str, str],
+    reply: SingleReply,
+    server: Server,
+    deadline: Deadline,
+    record: ExchangeRecord,
+) -> StreamResponse:
+    record.bytes = len(reply.data)
+    if (recording := record.recording) is not None:
+        recording.add(recording.reply, reply.data)
+    response = create_reply_response(reply.status, reply.data, {**reply.headers, **headers})
+    await send_large(response, request, deadline, server.write_stall)
+    return response
