@@ -12,11 +12,13 @@ never another one: tests hold the two against each other.
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from typing import NamedTuple
 
 import orjson
 
-from dragoman.adapters.call import Call, Context, Headers, JsonObject, Reply
+from dragoman.adapters.call import Call, Context, Headers, JsonObject, Reply, Target, new_id
 from dragoman.adapters.changes import HEADER, Receipt
 from dragoman.adapters.json_structure import REPLY_COMMAS, REPLY_VALUES, exceeds_values
 from dragoman.adapters.jsontext import read_any
@@ -33,6 +35,7 @@ __all__ = ["SingleCall", "SingleReply", "begin_call", "has_plain_head"]
 _CONVERSATIONS = frozenset({"responses"})
 _JSON = frozenset({"application/json", "application/json; charset=utf-8"})
 _OK = 200
+_NO_TARGET = Target("")
 
 
 class SingleReply(NamedTuple):
@@ -94,14 +97,22 @@ def has_plain_head(status: int, headers: Headers, most: int) -> bool:
     return length is None or int(length) <= most
 
 
-def begin_call(route: Route, client: Call, target: TargetPlan, request_id: str) -> SingleCall | None:
-    """The call for a client's request, whose body is parsed; None if it needs a `Pipeline`."""
+def begin_call(
+    route: Route,
+    client: Call,
+    target: TargetPlan,
+    request_id: str,
+    clock: Callable[[], float] = time.time,
+    new_id: Callable[[str], str] = new_id,
+) -> SingleCall | None:
+    """The call for a client's request, whose body is parsed; None if it needs a `Pipeline`. The other arguments are as
+    those of a pipeline."""
     protocol = route.protocol
     plan = target.protocols.get(protocol)
     if plan is None or plan.batching is not None or protocol in _CONVERSATIONS or route.shared:
         return None
     receipt = Receipt()
-    ctx = Context(route.profile, client, receipt, request_id=request_id)
+    ctx = Context(route.profile, client, receipt, _NO_TARGET, {}, clock, new_id, request_id=request_id)
     try:
         request = route.served.read_request(client, ctx)
         if request.get("stream") is True:

@@ -21,6 +21,7 @@ from .laws import Finding, Observer, find_bad_path, find_bad_rendering, take_sna
 from .mutations import encode_json, list_places, mutate_events, mutate_value, remove_place
 from .pairs import STREAMED, Pair, choose_target
 from .requests import draw_valid_request, load_plain_request
+from .short_way import compare_short_way
 from .sources import choose_reply, choose_stream
 
 __all__ = ["ReplyCase", "draw_reply", "draw_stream"]
@@ -105,6 +106,9 @@ class ReplyCase:
         if fault is not None:
             self._judge_fault(pipeline, attempt, fault, observer)
         sent = b"".join(self.parts) if self.cut_at is None and not dict(self.headers).get("content-encoding") else b""
+        if not self.is_broken:
+            reply = (self.status, dict(self.headers), self.body)
+            compare_short_way(self.pair, self.target, self.request, reply, pipeline, attempt, data, observer)
         judge_answer(self.pair, self.target, attempt, data, sent, attempt.receipt.changes[known:], observer)
         return Result(attempt.outcome.state, _describe(fault), attempt.answer.status, _number_ids(data))
 

@@ -1,0 +1,117 @@
+"""Most exchanges take the short way, and where it ends the exchange goes on with what was done."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+
+from dragoman.proxy.exchange import exchange
+from tests.proxy.running_proxy import StartProxy
+from tests.proxy.scripted_upstream import StartUpstream, Step, Wire
+
+SMALL_POOL = {"pool": {"connections": 1, "queue": 0}}
+
+
+def forbid_the_long_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*args: Any, **options: Any) -> None:
+        raise AssertionError("the long way")
+
+    monkeypatch.setattr(exchange, "Pipeline", fail)
+
+
+def provide(port: int, **settings: Any) -> dict[str, Any]:
+    return {"base_url": f"http://127.0.0.1:{port}/v1", "api_key": "sk-upstream-0123456789abcdef", **settings}
+
+
+@pytest.mark.parametrize("keys", [[], [{"name": "me", "key": "sk-mine"}]])
+async def test_a_plain_exchange_needs_no_pipeline(
+    proxy: StartProxy, upstream: StartUpstream, wire: Wire, monkeypatch: pytest.MonkeyPatch, keys: list[Any]
+) -> None:
+    up = await upstream(wire.ok, "keep")
+    p = await proxy(provide(up.port), keys=keys)
+    forbid_the_long_way(monkeypatch)
+    for _ in range(3):
+        answer = await p.ask(max_tokens=5, headers={"Authorization": "Bearer sk-mine"})
+        assert (answer.status, answer.json) == (200, wire.reply)
+    for line in await p.exchanges(3):
+        assert (line["outcome"], line["attempts"], line["target"]) == ("ok", 1, "p0/up")
+        assert (line["model"], line["upstream_status"], line["status"]) == ("m", 200, 200)
+    assert up.connections == 1
+
+
+HANDED_OVER: dict[str, tuple[list[Step], int, str | None]] = {
+    "an error": ([b"HTTP/1.1 400 No\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}"], 400, None),
+    "no JSON": (
+        [b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{]"],
+        502,
+        "upstream_invalid_json",
+    ),
+    "half a body": (
+        [b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 20\r\n\r\n" + b'{"choices"'],
+        502,
+        "upstream_truncated",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", HANDED_OVER)
+async def test_a_reply_that_is_not_plain_is_read_by_an_attempt_and_asked_for_once(
+    proxy: StartProxy, upstream: StartUpstream, case: str
+) -> None:
+    """The pool has one place: if the exchange took a second one, or kept the first, a later request would get none."""
+    script, status, code = HANDED_OVER[case]
+    up = await upstream(*script)
+    p = await proxy(provide(up.port, **SMALL_POOL), retries={"attempts": 1})
+    for asked in (1, 2, 3):
+        answer = await p.ask()
+        assert answer.status == status
+        assert code in (None, answer.error["code"])
+        assert len(up.requests) == asked
+    assert [line["attempts"] for line in await p.exchanges(3)] == [1, 1, 1]
+
+
+async def test_a_reply_in_parts_is_complete(proxy: StartProxy, upstream: StartUpstream, wire: Wire) -> None:
+    """The second half comes later, and the exchange waits for it."""
+    half = len(wire.ok) - 10
+    up = await upstream(wire.ok[:half], 0.05, wire.ok[half:], "keep")
+    answer = await (await proxy(up)).ask()
+    assert (answer.status, answer.json) == (200, wire.reply)
+
+
+async def test_a_large_reply_is_read_by_an_attempt(proxy: StartProxy, upstream: StartUpstream, wire: Wire) -> None:
+    text = "x" * 300_000
+    reply = wire.reply | {"choices": [wire.reply["choices"][0] | {"message": {"role": "assistant", "content": text}}]}
+    up = await upstream(wire.http(json.dumps(reply).encode()))
+    p = await proxy(provide(up.port, **SMALL_POOL))
+    for _ in range(2):
+        answer = await p.ask()
+        assert answer.json["choices"][0]["message"]["content"] == text
+
+
+async def test_a_credential_in_the_reply_is_masked(proxy: StartProxy, upstream: StartUpstream, wire: Wire) -> None:
+    secret = "sk-upstream-0123456789abcdef"
+    message = {"role": "assistant", "content": f"your key is {secret}"}
+    reply = wire.reply | {"choices": [wire.reply["choices"][0] | {"message": message}]}
+    up = await upstream(wire.http(json.dumps(reply).encode()))
+    answer = await (await proxy(provide(up.port))).ask()
+    assert answer.status == 200
+    assert secret.encode() not in answer.text
+    assert "masked" in answer.headers["x-dragoman-changes"]
+
+
+async def test_a_client_that_leaves_gives_its_place_back(
+    proxy: StartProxy, upstream: StartUpstream, wire: Wire
+) -> None:
+    up = await upstream("hang")
+    p = await proxy(provide(up.port, **SMALL_POOL))
+    for count in (1, 2, 3):
+        up.asked.clear()
+        task = asyncio.create_task(p.ask())
+        await asyncio.wait_for(up.asked.wait(), 5)
+        task.cancel()
+        await asyncio.wait({task})
+        lines = await p.exchanges(count)
+    assert [line["outcome"] for line in lines] == ["client_left"] * 3
