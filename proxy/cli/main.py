@@ -24,12 +24,14 @@ from .export import export
 from .fake import fake
 from .importing.commands import app as imports
 from .init import init
+from .keys import app as keys
 from .learning.drift_command import drift
 from .learning.learn_command import learn
 from .payload.commands import register
 from .schema import schema
 from .serve import serve
 from .tail.command import tail
+from .usage import usage
 
 __all__ = ["app", "main"]
 
@@ -98,6 +100,8 @@ app.command(epilog="Example: dragoman schema databricks/chat.request --profile a
 app.command(epilog="Example: dragoman fake mindie --port 9004 --behaviour rate-limit")(fake)
 app.command(epilog="Example: dragoman chaos 127.0.0.1:9004 --toxic 'latency(latency=300, jitter=100)'")(chaos)
 register(app)
+app.add_typer(keys)
+app.command(epilog="Example: dragoman usage --by key,model --since 2027-01-01 --csv")(usage)
 app.add_typer(contract)
 app.command(epilog="Example: dragoman learn https://api.example.com/v1 --api-key-env EXAMPLE_API_KEY")(learn)
 app.command(epilog="Example: dragoman drift example.yaml --yes")(drift)

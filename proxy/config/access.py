@@ -15,6 +15,7 @@ def check_access(document: Document, insecure: bool) -> None:
     _check_host(document, insecure)
     _check_origins(document)
     _check_keys(document)
+    _check_budgets(document)
     for name in document.mapping("server", "profiles"):
         profile, dialect = document.text("server", "profiles", name), dialects.get(name)
         if dialect is not None and profile is not None and profile not in dialect.profiles:
@@ -43,7 +44,7 @@ def _check_origins(document: Document) -> None:
 
 
 def _check_keys(document: Document) -> None:
-    for field in ("name", "key"):
+    for field in ("name", "key", "key_hash"):
         first: dict[str, int] = {}
         for position, _ in enumerate(document.items("keys")):
             value = document.text("keys", position, field)
@@ -54,3 +55,19 @@ def _check_keys(document: Document) -> None:
                 message = f"keys[{position}] has the same {field} as keys[{first[value]}] on line {line}"
                 document.add_problem(("keys", position, field), "duplicate-key", message)
             first.setdefault(value, position)
+
+
+def _check_budgets(document: Document) -> None:
+    """Warn about budgets that count nothing, or that a restart forgets."""
+    targets = [target for name in document.mapping("models") for target in document.items("models", name, "targets")]
+    has_prices = any(isinstance(target.value, dict) and "price" in target.value for target in targets)
+    for position, _ in enumerate(document.items("keys")):
+        budget = document.mapping("keys", position, "budget")
+        path = ("keys", position, "budget")
+        if not has_prices and (name := next((one for one in budget if one.startswith("cost_")), None)):
+            message, hint = "no target has a price, so nothing counts for this budget", "set price of the targets"
+            document.add_problem((*path, name), "no-price", message, hint=hint, severity="warning", at_key=True)
+        if budget and (kind := document.text("store", "kind")) in ("memory", "none"):
+            message = f"the store of the kind {kind} forgets at a restart what the key has used"
+            hint = "set store.kind to sqlite"
+            document.add_problem(path, "forgotten-budget", message, hint=hint, severity="warning", at_key=True)

@@ -27,6 +27,8 @@ _NAMES = r"api[-_]?key|secret|passw|credential|(?:access|auth|bearer)[-_]?token|
 _SECRET_NAME = re.compile(rf"{_NAMES}|^token$", re.IGNORECASE)
 _QUOTED = r"(\"[^\"]*\"?|'[^']*'?|[^\s,}]+)"
 _NAMED = re.compile(rf"((?:{_NAMES}|\bkey|\btoken)\w*[\"']?\s*:\s+)(?!\$){_QUOTED}", re.IGNORECASE)
+_PUBLIC = ("name", "models", "priority", "key_hash", "expires")
+"""Keys of a client key's entry whose values are no secrets."""
 _VARIABLES = re.compile(r"(?:\$\{[^}]*\})+")
 
 
@@ -41,10 +43,7 @@ def is_secret(path: Path, text: str = "") -> bool:
     if path[-1] == "proxy":
         return "@" in text
     headers = len(path) > 1 and path[-2] == "headers"
-    keys = path[0] == "keys" and path[-1] not in (
-        "name",
-        "models",
-    )  # others may be misspelled
+    keys = path[0] == "keys" and path[-1] not in _PUBLIC and "metadata" not in path  # others may be misspelled
     return headers or keys or _SECRET_NAME.search(str(path[-1])) is not None
 
 

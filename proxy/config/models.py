@@ -14,7 +14,8 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr
 from dragoman.adapters.json_structure import VALUE_LIMIT
 
 from .choices import EmulationChoice, PolicyChoice
-from .traffic import Breaker, Count, Pool, RateLimits, Retries, Timeouts
+from .client_keys import Key
+from .traffic import Breaker, Count, Pool, Price, RateLimits, Retries, Timeouts
 from .values import (
     NO_BOOL,
     BaseUrl,
@@ -123,8 +124,7 @@ class Server(ConfigModel):
     limits: ServerLimits = ServerLimits()
     """How much the server takes on at one time."""
     reload: Literal["signal", "watch", "off"] = "signal"
-    """When the configuration is read again: signal, at SIGHUP; watch, also when one of its files changes; off, never.
-    A file with errors changes nothing."""
+    """When the configuration is read again: at SIGHUP; watch, also when one of its files changes; off, never."""
     admin_port: Annotated[int, Field(ge=0, le=65535), NO_BOOL] | None = None
     """The port of a listener of its own for /metrics and health; 0 takes a free one. Default: there is none."""
     admin_host: Text = "127.0.0.1"
@@ -154,20 +154,6 @@ class Store(ConfigModel):
     """The largest response to store, its input included; at most `max_size`."""
     max_chain: Bytes = 64 * 1024**2
     """The largest size of a conversation that `previous_response_id` can continue."""
-
-
-class Key(ConfigModel):
-    name: Label
-    """The key's name in the log. Responses created with the key belong to this name."""
-    key: Secret
-    """What the client sends, as `Authorization: Bearer KEY` or in the header api-key or x-api-key. Write `${NAME}`, not
-    the key."""
-    models: list[ModelPattern] = ["*"]
-    """The models that the key may use: names, or patterns with `*`."""
-    priority: Literal["normal", "low"] = "normal"
-    """Whose requests are refused first when the proxy has too much to do."""
-    rate: RateLimits = RateLimits()
-    """How much the key may use."""
 
 
 class Tls(ConfigModel):
@@ -337,6 +323,8 @@ class TargetChoice(ConfigModel):
     """The policy toward this target."""
     emulate: EmulationChoice = EmulationChoice()
     """What dragoman emulates for this target."""
+    price: Price | None = None
+    """What the target costs, for the log, `dragoman usage` and the budgets of keys in money."""
 
 
 class Model(ConfigModel):

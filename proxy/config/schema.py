@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
 
-from . import choices, models, traffic
+from . import choices, client_keys, models, traffic
 from .models import Config
 from .values import format_bytes, format_seconds
 from .vocabulary import describe_placeholders
@@ -57,7 +57,7 @@ def serialize_schema() -> str:
 
 def _read_descriptions() -> Iterator[tuple[str, str, str]]:
     """Each documented field: model, field, and the docstring below the field."""
-    files = [ast.parse(inspect.getsource(module)) for module in (models, choices, traffic)]
+    files = [ast.parse(inspect.getsource(module)) for module in (models, choices, client_keys, traffic)]
     for model in (node for file in files for node in file.body if isinstance(node, ast.ClassDef)):
         for field, below in pairwise(model.body):
             match field, below:

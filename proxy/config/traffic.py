@@ -9,9 +9,10 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from .values import NO_BOOL, Seconds
 
-__all__ = ["Breaker", "Count", "Pool", "RateLimits", "Retries", "Timeouts"]
+__all__ = ["Breaker", "Count", "Money", "Pool", "Price", "RateLimits", "Retries", "Timeouts", "TrafficRules"]
 
 Count = Annotated[int, Field(gt=0), NO_BOOL]
+Money = Annotated[float, Field(ge=0, allow_inf_nan=False), NO_BOOL]
 
 
 class TrafficRules(BaseModel):
@@ -85,3 +86,14 @@ class RateLimits(TrafficRules):
     """The most requests at one time."""
     burst: Count | None = None
     """How many requests or tokens may come at once. Default: as many as a minute allows."""
+
+
+class Price(TrafficRules):
+    """What a target costs, for a million tokens, in any currency."""
+
+    input: Money
+    """For tokens of the prompt."""
+    output: Money
+    """For tokens of the answer, its reasoning included."""
+    cached: Money | None = None
+    """For tokens of the prompt that the provider read from its cache. Default: as `input`."""

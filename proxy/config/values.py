@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any, NoReturn
 
 from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, ValidationInfo, WithJsonSchema
@@ -13,12 +14,15 @@ from .urls import BadUrl, check_base_url, check_proxy_url
 
 __all__ = [
     "FROM_FILE",
+    "MAKE_KEY",
     "NO_BOOL",
     "BaseUrl",
     "Bytes",
+    "Expiry",
     "HeaderName",
     "HeaderValue",
     "HostName",
+    "KeyHash",
     "Label",
     "LitellmArgument",
     "ModelName",
@@ -32,14 +36,20 @@ __all__ = [
     "Version",
     "format_bytes",
     "format_seconds",
+    "is_label",
     "is_model_name",
     "is_model_pattern",
     "parse_bytes",
+    "parse_expiry",
     "parse_seconds",
+    "reject",
 ]
 
 FROM_FILE = {"from_file": True}
 """The validation context of a file: its durations and sizes need a unit, those of Python code do not."""
+
+MAKE_KEY = "`dragoman keys new` makes a key and its hash"
+"""A hint."""
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@-]{0,255}")
 _PATTERN = re.compile(r"[A-Za-z0-9*][A-Za-z0-9._:/@*-]{0,255}")
@@ -49,6 +59,8 @@ _VENDOR = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 _ARGUMENT = re.compile(
     r"(aws|vertex|azure|watsonx|oci|sap|gigachat)_[a-z0-9_]{1,60}|api_version|organization|project_id|region_name|space_id|tenant_id"
 )
+_KEY_HASH = re.compile(r"sha256:[0-9a-f]{64}")
+_DATE_LENGTH = len("2027-01-31")
 _VERSION = re.compile(r"\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])(-preview)?")
 _HOST_NAME = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9._-]{0,253}[A-Za-z0-9_])?")
 _ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://(?:[a-z0-9._-]+|\[[0-9a-f:.]+\])(?::\d{1,5})?|\*")
@@ -89,6 +101,18 @@ def format_bytes(size: int) -> str:
     return f"{size // _BYTES[unit]}{unit}"
 
 
+def parse_expiry(text: str) -> float | None:
+    """Seconds since 1970 at the end of a date (`2027-01-31`, in UTC), or at a time (`2027-01-31T12:00:00+01:00`); None
+    for any other text."""
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    if len(text) == _DATE_LENGTH:
+        return (at.replace(tzinfo=UTC) + timedelta(days=1)).timestamp()
+    return at.timestamp() if at.tzinfo is not None else None
+
+
 def is_model_name(text: str) -> bool:
     """True for a name that a client may ask for: no `*`, no `..` between slashes."""
     return _NAME.fullmatch(text) is not None and ".." not in text.split("/")
@@ -99,12 +123,18 @@ def is_model_pattern(text: str) -> bool:
     return _PATTERN.fullmatch(text) is not None and ".." not in text.split("/")
 
 
+def is_label(text: str) -> bool:
+    """True for the name of a provider or a key."""
+    return _LABEL.fullmatch(text) is not None
+
+
 def _parse_quantity(text: str, units: dict[str, Any]) -> float | None:
     match = _QUANTITY.fullmatch(text.strip())
     return float(match[1]) * units[match[2]] if match and match[2] in units else None
 
 
-def _reject(code: Any, message: str, expected: str = "", hint: str = "") -> NoReturn:
+def reject(code: Any, message: str, expected: str = "", hint: str = "") -> NoReturn:
+    """Refuse a value, from within a validator."""
     raise PydanticCustomError(code, "{message}", {"message": message, "expected": expected, "hint": hint})
 
 
@@ -121,10 +151,10 @@ def _validate_quantity(
 ) -> object:
     if isinstance(value, str):
         amount = parse(value)
-        return amount if amount is not None else _reject(f"bad-{noun}", f"this is not a {noun}", _FORMS[noun])
+        return amount if amount is not None else reject(f"bad-{noun}", f"this is not a {noun}", _FORMS[noun])
     if isinstance(value, (int, float)) and not isinstance(value, bool) and info.context:
         hint = f"write {value}{unit}" if 0 < value < float("inf") else ""
-        _reject(f"bad-{noun}", f"this {noun} has no unit", _FORMS[noun], hint)
+        reject(f"bad-{noun}", f"this {noun} has no unit", _FORMS[noun], hint)
     return value
 
 
@@ -135,28 +165,28 @@ def _reject_bool(value: object) -> object:
 def _validate_model_name(text: str) -> str:
     if not is_model_name(text):
         hint = "name one model here, not a pattern" if "*" in text else ""
-        _reject("bad-name", "this cannot be a model's name", "letters, digits and . _ : / @ -, at most 256", hint)
+        reject("bad-name", "this cannot be a model's name", "letters, digits and . _ : / @ -, at most 256", hint)
     return text
 
 
 def _validate_model_pattern(text: str) -> str:
     if not is_model_pattern(text):
         expected = "letters, digits and . _ : / @ -, at most 256, with * for any characters"
-        _reject("bad-name", "this cannot be a model's name", expected)
+        reject("bad-name", "this cannot be a model's name", expected)
     return text
 
 
 def _validate_label(text: str) -> str:
-    if not _LABEL.fullmatch(text):
-        _reject("bad-name", "this cannot be a name", "letters, digits and . _ -, at most 64, a letter or digit first")
+    if not is_label(text):
+        reject("bad-name", "this cannot be a name", "letters, digits and . _ -, at most 64, a letter or digit first")
     return text
 
 
 def _validate_upstream_model(text: str) -> str:
     if not text or len(text) > 256 or not text.isprintable():
-        _reject("bad-name", "this cannot be a model's name", "1 to 256 printable characters")
+        reject("bad-name", "this cannot be a model's name", "1 to 256 printable characters")
     if "*" in text and text != "*":
-        _reject(
+        reject(
             "bad-name",
             "* means the client's whole name here and cannot be part of a longer name",
             hint='write "*"; to leave out the beginning of the client\'s name, set strip',
@@ -168,32 +198,44 @@ def _validate_base_url(text: str) -> str:
     try:
         return check_base_url(text)
     except BadUrl as error:
-        _reject("bad-url", error.message, error.expected, error.hint)
+        reject("bad-url", error.message, error.expected, error.hint)
 
 
 def _validate_proxy_url(value: SecretStr) -> SecretStr:
     try:
         check_proxy_url(value.get_secret_value())
     except BadUrl as error:
-        _reject("bad-url", error.message, error.expected, error.hint)
+        reject("bad-url", error.message, error.expected, error.hint)
     return value
 
 
 def _validate_secret(value: SecretStr) -> SecretStr:
     text = value.get_secret_value()
     if not text:
-        _reject("empty-secret", "this secret is empty", hint="remove the line if there is no secret")
+        reject("empty-secret", "this secret is empty", hint="remove the line if there is no secret")
     if bad := [position for position, char in enumerate(text, 1) if not "!" <= char <= "~"]:
         message = f"character {bad[0]} of this secret is not allowed in an HTTP header"
-        _reject("bad-secret", message, "visible ASCII characters", "does it contain a space or a line break?")
+        reject("bad-secret", message, "visible ASCII characters", "does it contain a space or a line break?")
     return value
+
+
+def _validate_expiry(text: str) -> str:
+    if parse_expiry(text) is None:
+        reject("bad-time", "this is not a date, nor a time with its zone", "2027-01-31, or 2027-01-31T12:00:00Z")
+    return text
+
+
+def _validate_key_hash(text: str) -> str:
+    if not _KEY_HASH.fullmatch(text):
+        reject("bad-hash", "this is not the hash of a key", "sha256: and 64 hexadecimal digits", MAKE_KEY)
+    return text
 
 
 def _validate_header_name(text: str) -> str:
     if not _TOKEN.fullmatch(text):
-        _reject("bad-header", "this is not a valid header name")
+        reject("bad-header", "this is not a valid header name")
     if _OWN_HEADERS.fullmatch(text):
-        _reject(
+        reject(
             "bad-header",
             f"dragoman sets the header {text} itself",
             hint="credentials go into api_key, api_key_file or oauth",
@@ -203,39 +245,39 @@ def _validate_header_name(text: str) -> str:
 
 def _validate_header_value(text: str) -> str:
     if not all(" " <= char <= "~" for char in text):
-        _reject("bad-header", "this is not a valid header value", "visible ASCII characters and spaces")
+        reject("bad-header", "this is not a valid header value", "visible ASCII characters and spaces")
     return text
 
 
 def _validate_host_name(text: str) -> str:
     if not _HOST_NAME.fullmatch(text):
-        _reject("bad-host", "this is not the name of a host", "a name without scheme and port, as llm.example.com")
+        reject("bad-host", "this is not the name of a host", "a name without scheme and port, as llm.example.com")
     return text
 
 
 def _validate_origin(text: str) -> str:
     if not _ORIGIN.fullmatch(text):
         expected = "scheme://host[:port] in lower case, without a path, as https://app.example.com, or *"
-        _reject("bad-origin", "this is not the origin of a page", expected)
+        reject("bad-origin", "this is not the origin of a page", expected)
     return text
 
 
 def _validate_version(text: str) -> str:
     if not _VERSION.fullmatch(text):
-        _reject("bad-version", "this is not a version of the Azure API", "YYYY-MM-DD or YYYY-MM-DD-preview")
+        reject("bad-version", "this is not a version of the Azure API", "YYYY-MM-DD or YYYY-MM-DD-preview")
     return text
 
 
 def _validate_vendor(text: str) -> str:
     if not _VENDOR.fullmatch(text):
-        _reject("bad-name", "this is not a vendor of litellm", "lower case letters, digits, _ and -, as in bedrock")
+        reject("bad-name", "this is not a vendor of litellm", "lower case letters, digits, _ and -, as in bedrock")
     return text
 
 
 def _validate_litellm_argument(text: str) -> str:
     if not _ARGUMENT.fullmatch(text):
         hint = "the key goes into api_key, the address into base_url"
-        _reject(
+        reject(
             "bad-name",
             f"litellm does not get the parameter {text}",
             "credentials or locations, as aws_region_name",
@@ -271,6 +313,10 @@ BaseUrl = Annotated[
 ProxyUrl = Annotated[
     SecretStr, AfterValidator(_validate_proxy_url), WithJsonSchema({"type": "string", "pattern": r"^http://\S+$"})
 ]
+Expiry = Annotated[
+    str, AfterValidator(_validate_expiry), WithJsonSchema({"type": "string", "pattern": r"^\d{4}-\d\d-\d\d(T.+)?$"})
+]
+KeyHash = Annotated[str, AfterValidator(_validate_key_hash), _pattern_schema(_KEY_HASH)]
 Secret = Annotated[SecretStr, AfterValidator(_validate_secret)]
 Vendor = Annotated[str, AfterValidator(_validate_vendor), _pattern_schema(_VENDOR)]
 LitellmArgument = Annotated[str, AfterValidator(_validate_litellm_argument), _pattern_schema(_ARGUMENT)]

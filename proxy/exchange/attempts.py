@@ -221,7 +221,7 @@ class _Tries:
         if not record.attempts:
             candidate.provider.retries.add_request()
         record.attempts += 1
-        record.target = candidate.label
+        record.target, record.price = candidate.label, candidate.choice.price
         record.provider = candidate.plan.dialect.telemetry_name or candidate.plan.dialect.name
         record.receipt = attempt.receipt
         record.upstream_status = None

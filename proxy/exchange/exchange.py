@@ -150,7 +150,9 @@ class Exchange:
         state = self._state
         pipeline, record, headers = ctx.pipeline, ctx.record, ctx.request.headers
         caller = state.keys.authenticate(headers)
-        record.key = caller.name
+        record.key, record.key_metadata = caller.name, caller.metadata
+        if caller.budget is not None:
+            caller.budget.check()
         if caller.limiter is not None:
             await self._admit(ctx, caller.limiter)
         if (seconds := read_client_deadline(headers)) is not None:

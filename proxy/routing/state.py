@@ -20,6 +20,7 @@ from dragoman.adapters.listing import ListedModel, Task
 from dragoman.adapters.suggestions import did_you_mean
 from dragoman.proxy.config.models import Config, Model, TargetChoice
 from dragoman.proxy.config.names import match, upstream_name
+from dragoman.proxy.telemetry.usage_ledger import UsageLedger
 from dragoman.proxy.upstreams.credentials import NO_OBSERVER, CredentialObserver
 from dragoman.proxy.upstreams.factory import UpstreamFactory
 from dragoman.proxy.upstreams.interface import Upstream
@@ -55,9 +56,9 @@ class _ModelEntry:
 class RouterState:
     """Models, providers and keys. Created inside a running event loop; `close` it after its last exchange.
 
-    `observer` is called when credentials change. `counters` count what is limited, by default in this process.
-    `previous` is the state that this one replaces: both may serve for a while, and `close` what only one of them uses.
-    Raises OSError, or BadKeyFile, for files that cannot be used.
+    `observer` is called when credentials change. `counters` count what is limited, by default in this process; `ledger`
+    knows what keys have used. `previous` is the state that this one replaces: both may serve for a while, and `close`
+    what only one of them uses. Raises OSError, or BadKeyFile, for files that cannot be used.
     """
 
     def __init__(
@@ -69,12 +70,13 @@ class RouterState:
         observer: CredentialObserver = NO_OBSERVER,
         counters: RateCounters | None = None,
         previous: RouterState | None = None,
+        ledger: UsageLedger | None = None,
     ) -> None:
         if previous is not None:
             create_upstream, counters = previous._create_upstream, previous._counters
         self._create_upstream: CreateUpstream = create_upstream or UpstreamFactory().create_upstream
         self._counters: RateCounters = counters or LocalCounters()
-        self.keys: Keys = Keys(config.keys, self._counters, None if previous is None else previous.keys)
+        self.keys: Keys = Keys(config.keys, self._counters, None if previous is None else previous.keys, ledger)
         self._random = random or Random()
         self._healths = HealthRegistry(config.breaker, Random())
         self.most_attempts = config.retries.attempts

@@ -36,6 +36,7 @@ from .page.access import PageAccess, can_serve_page, is_local_request, is_open_p
 from .page.page import Page, is_page_path
 from .serving_state import ServingState, ServingStates
 from .stored_responses import METHODS, StoredResponseHandler
+from .usage_writer import UsageWriter
 
 __all__ = ["HEALTH", "Gateway"]
 
@@ -60,6 +61,7 @@ class Gateway:
         store: ResponseStore | None,
         log: Log,
         mask: Mask,
+        usage: UsageWriter,
         metrics: ExchangeMetrics | None = None,
         tracing: Tracing | None = None,
     ) -> None:
@@ -73,7 +75,8 @@ class Gateway:
         self._model_routes = ModelRoutes(dialects)
         self.log = log
         self.inspector = Inspector(server.inspect, server.inspect_bytes, is_used=can_serve_page(first.config))
-        self._journal = Journal(log, metrics, self.inspector, tracing)
+        self._journal = Journal(log, metrics, self.inspector, tracing, usage.ledger.count)
+        self.usage = usage
         self._mask = mask
         self.page = Page(self, self.inspector, mask)
         self._page_access = PageAccess()
@@ -138,6 +141,7 @@ class Gateway:
         """Take the limits of a new configuration."""
         self.overload.configure(config.server.limits)
         self.worker.most_waiting = config.server.limits.large_requests
+        self.inspector.configure(config.server.inspect, config.server.inspect_bytes, is_used=can_serve_page(config))
         server = config.server
         self.inspector.configure(server.inspect, server.inspect_bytes, is_used=can_serve_page(config))
 
@@ -222,7 +226,8 @@ class Gateway:
         caller = ANYONE if is_public else serving.router.keys.authenticate(request.headers)
         call = Call(request.method, path, {}, dict(request.query), request.headers)
         if query.information.about == "all":
-            await serving.router.refresh_catalogs()
+            with self.states.hold(serving):
+                await serving.router.refresh_catalogs()
         body = self._mask(serialize(list_models(query, call, caller, serving.router)))
         seen = {"request_id": headers["x-request-id"], "dialect": query.dialect.name, "key": caller.name}
         self.log.info("model_list", **seen, bytes=len(body))

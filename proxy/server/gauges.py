@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from dragoman.proxy.http.aiohttp_server import HttpServer
+from dragoman.proxy.routing.budgets import BudgetState
 from dragoman.proxy.telemetry.exposition import Gauge
 
 from .gateway import Gateway
@@ -22,6 +23,7 @@ def read_gauges(gateway: Gateway, server: HttpServer, reloads: ReloadStatus) -> 
     yield Gauge("loop_lag_seconds", "How late the event loop is", (), [((), gateway.overload.lag)])
     yield Gauge("draining", "1 while the proxy stops", (), [((), int(gateway.draining))])
     yield from _read_reloads(reloads)
+    yield from _read_budgets([*gateway.state.keys.list_budgets()])
     providers = gateway.state.providers
     in_use = [((one.name,), float(one.slots.in_use)) for one in providers]
     yield Gauge("provider_calls_in_flight", "Calls that providers are answering", ("provider",), in_use)
@@ -39,3 +41,11 @@ def _read_reloads(reloads: ReloadStatus) -> Iterator[Gauge]:
     yield Gauge("config_last_reload_success", "1 if the configuration in its files serves", (), [((), success)])
     text = "When a configuration was last read and used"
     yield Gauge("config_last_reload_success_timestamp_seconds", text, (), [((), reloads.succeeded_at)])
+
+
+def _read_budgets(states: Sequence[BudgetState]) -> Iterator[Gauge]:
+    names = ("key", "unit", "period")
+    limits = [((one.key, one.unit, one.period), one.limit) for one in states]
+    yield Gauge("key_budget", "What a key may use in a period", names, limits)
+    used = [((one.key, one.unit, one.period), one.used) for one in states]
+    yield Gauge("key_budget_used", "What a key has used in this period", names, used)

@@ -21,12 +21,14 @@ from dragoman.proxy.telemetry.log import Log, LogOutput, create_log
 from dragoman.proxy.telemetry.mask import Mask, collect_secrets
 from dragoman.proxy.telemetry.metrics import ExchangeMetrics
 from dragoman.proxy.telemetry.tracing import INSTALL, Tracing
+from dragoman.proxy.telemetry.usage_ledger import UsageLedger
 from dragoman.proxy.upstreams.factory import log_engines
 from dragoman.proxy.upstreams.interface import Upstream
 
 from .gateway import Gateway
 from .reload import ConfigSource, Reloader
 from .serving_state import StartError, StateBuilder
+from .usage_writer import UsageWriter
 
 if TYPE_CHECKING:
     from .admin import AdminListener
@@ -114,6 +116,7 @@ class RunningProxy:
         await gateway.states.close()
         if self._tracing is not None:
             await asyncio.to_thread(self._tracing.close)
+        await gateway.usage.close()
         if gateway.store is not None:
             await gateway.store.close()
 
@@ -154,15 +157,17 @@ async def start(
     mask = Mask(collect_secrets(config))
     log = create_log(mask, log_format, log_level, log_stream)
     tracing = _open_tracing(log) if server.tracing else None
-    builder = StateBuilder(dialects, log, mask, random, insecure=insecure)
+    ledger = UsageLedger()
+    usage = UsageWriter(ledger, partial(_report_store_error, log))
+    builder = StateBuilder(dialects, log, mask, ledger, random, insecure=insecure)
     state = await builder.build(config)
     try:
-        store = await _open_store(config, log)
+        store = await _open_store(config, log, usage)
     except BaseException:
         await state.router.close()
         raise
     metrics = None if server.admin_port is None else ExchangeMetrics()
-    gateway = Gateway(state, dialects, store, log, mask, metrics, tracing)
+    gateway = Gateway(state, dialects, store, log, mask, usage, metrics, tracing)
     reloader = Reloader(source, builder, gateway.states, log, metrics)
     reloader.text = text
     gateway.page.reloader = reloader
@@ -177,6 +182,7 @@ async def start(
             raise
     except StartError:
         await state.router.close()
+        await usage.close()
         if store is not None:
             await store.close()
         raise
@@ -233,10 +239,16 @@ def _open_tracing(log: Log) -> Tracing:
     return OpenTelemetry(log)
 
 
-async def _open_store(config: Config, log: Log) -> ResponseStore | None:
+async def _open_store(config: Config, log: Log, usage: UsageWriter) -> ResponseStore | None:
     try:
-        return await open_store(config.store, lambda error: log.error("store", reason=error.reason, message=str(error)))
+        store = await open_store(config.store, partial(_report_store_error, log))
+        await usage.open(store)
+        return store
     except StoreError as error:
         place = "XDG_STATE_HOME to a folder" if config.store.path is None else "store.path to a file"
         hint = f"Set {place} that can be written to, or set store.kind in the configuration to memory or none."
         raise StartError(f"{error}\n{hint}") from None
+
+
+def _report_store_error(log: Log, error: StoreError) -> None:
+    log.error("store", reason=error.reason, message=str(error))

@@ -8,7 +8,8 @@ uses end, and its secrets are no longer masked.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import sha256
 from itertools import chain
@@ -24,6 +25,7 @@ from dragoman.proxy.http.browser_rules import BrowserRules
 from dragoman.proxy.routing.state import RouterState
 from dragoman.proxy.telemetry.log import Log
 from dragoman.proxy.telemetry.mask import Mask, collect_secrets
+from dragoman.proxy.telemetry.usage_ledger import UsageLedger
 from dragoman.proxy.upstreams.credentials import CredentialObserver
 from dragoman.proxy.upstreams.factory import start_engines
 from dragoman.proxy.upstreams.interface import Upstream
@@ -55,11 +57,19 @@ class StateBuilder:
     """Builds the states of one proxy. `insecure` allows listening on any address without keys."""
 
     def __init__(
-        self, dialects: Mapping[str, Dialect], log: Log, mask: Mask, random: Random | None, *, insecure: bool
+        self,
+        dialects: Mapping[str, Dialect],
+        log: Log,
+        mask: Mask,
+        ledger: UsageLedger,
+        random: Random | None,
+        *,
+        insecure: bool,
     ) -> None:
         self._dialects = dialects
         self._log = log
         self._random = random
+        self._ledger = ledger
         self._observer = CredentialObserver(mask.add_secret, log.warning)
         self._insecure = insecure
 
@@ -86,7 +96,14 @@ class StateBuilder:
 
     def _create_router(self, config: Config, previous: RouterState | None) -> RouterState:
         try:
-            return RouterState(config, self._dialects, self._random, observer=self._observer, previous=previous)
+            return RouterState(
+                config,
+                self._dialects,
+                self._random,
+                observer=self._observer,
+                previous=previous,
+                ledger=self._ledger,
+            )
         except OSError as error:  # ssl.SSLError included
             raise StartError(f"a provider's TLS files or key file cannot be read: {error}") from None
         except BadKeyFile as error:
@@ -100,6 +117,7 @@ class ServingStates(Generic[_Request]):
     def __init__(self, first: ServingState, mask: Mask) -> None:
         self.current = first
         self.running: dict[_Request, ServingState] = {}
+        self._holders: dict[object, ServingState] = {}
         self._earlier: dict[ServingState, int] = {}
         self._mask = mask
         self._closing: set[asyncio.Task[None]] = set()
@@ -112,11 +130,23 @@ class ServingStates(Generic[_Request]):
     def replace_current(self, new: ServingState) -> None:
         """Serve new requests with another state."""
         old, self.current = self.current, new
-        count = sum(state is old for state in self.running.values())
+        count = sum(state is old for state in chain(self.running.values(), self._holders.values()))
         self._earlier[old] = count
         self.update_mask()
         if not count:
             self._retire(old)
+
+    @contextmanager
+    def hold(self, state: ServingState) -> Iterator[None]:
+        """Use a state for a while, for what is not one of `running`."""
+        holder = object()
+        self._holders[holder] = state
+        try:
+            yield
+        finally:
+            del self._holders[holder]
+            if state is not self.current:
+                self.leave(state)
 
     def leave(self, state: ServingState) -> None:
         """A request that began with an earlier state has ended."""

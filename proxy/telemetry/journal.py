@@ -1,7 +1,9 @@
-"""Where exchanges go: when they begin to the inspector, when they have ended to the log, the metrics and the inspector.
-Metrics and inspector are there if anyone can look at them."""
+"""Where exchanges go: when they begin to the inspector, when they have ended to the log, the usage, the metrics and the
+inspector. Metrics and inspector are there if anyone can look at them."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 from dragoman.adapters.faults import Fault
 
@@ -18,9 +20,10 @@ _LEVELS: dict[str, Level] = {"client": "info", "provider": "warning", "proxy": "
 
 
 class Journal:
-    """`metrics` is None if nothing is counted, `tracing` if nothing is traced."""
+    """`metrics` is None if nothing is counted, `tracing` if nothing is traced. `count_usage` adds an exchange to what
+    its key has used."""
 
-    __slots__ = ("_log", "inspector", "metrics", "tracing")
+    __slots__ = ("_count_usage", "_log", "inspector", "metrics", "tracing")
 
     def __init__(
         self,
@@ -28,8 +31,10 @@ class Journal:
         metrics: ExchangeMetrics | None = None,
         inspector: Inspector | None = None,
         tracing: Tracing | None = None,
+        count_usage: Callable[[ExchangeRecord], None] = lambda record: None,
     ) -> None:
         self._log = log
+        self._count_usage = count_usage
         self.tracing = tracing
         self.metrics = metrics
         self.inspector = inspector or Inspector()
@@ -40,6 +45,7 @@ class Journal:
 
     def write(self, record: ExchangeRecord) -> None:
         """Write an exchange that has ended. Its record is not altered afterwards."""
+        self._count_usage(record)
         if self.metrics is not None:
             self.metrics.count(record)
         if self.tracing is not None:

@@ -60,7 +60,7 @@ class Mask:
 
 def collect_secrets(config: Config) -> list[str]:
     """Every secret that the configuration contains."""
-    found = [key.key.get_secret_value() for key in config.keys]
+    found = [key.key.get_secret_value() for key in config.keys if key.key is not None]
     if config.server.admin_key is not None:
         found.append(config.server.admin_key.get_secret_value())
     for provider in config.providers.values():

@@ -11,7 +11,6 @@ from collections import defaultdict
 from typing import TypeAlias
 
 from .record import ExchangeRecord
-from .token_counts import read_token_counts
 
 __all__ = ["Counter", "ExchangeMetrics", "Histogram", "Labels"]
 
@@ -66,6 +65,7 @@ class ExchangeMetrics:
         self._retries = Counter("retries", "Calls to providers beyond the first of a request", ("model",))
         self._tokens = Counter("tokens", "Tokens that providers count", ("model", "target", "direction"))
         self._cached = Counter("cached_tokens", "Tokens of the input that came from a cache", ("model", "target"))
+        self._cost = Counter("cost", "What the tokens cost at the prices of targets", ("model", "target"))
         self._events = Counter("events", "Events of streams", ("protocol", "target"))
         self._durations = Histogram(
             "request_seconds", "From the request to the end of its answer", ("protocol", "target")
@@ -82,6 +82,7 @@ class ExchangeMetrics:
             self._retries,
             self._tokens,
             self._cached,
+            self._cost,
             self._events,
             self.reloads,
         )
@@ -102,12 +103,14 @@ class ExchangeMetrics:
         self._measure(record, (record.protocol, target))
 
     def _count_tokens(self, record: ExchangeRecord, model: str, target: str) -> None:
-        counts = read_token_counts(record.usage)
+        counts = record.tokens
         for direction, count in (("input", counts.input), ("output", counts.output)):
             if count:
                 self._tokens.add((model, target, direction), count)
         if counts.cached:
             self._cached.add((model, target), counts.cached)
+        if (cost := record.cost) is not None:
+            self._cost.add((model, target), cost)
 
     def _measure(self, record: ExchangeRecord, labels: Labels) -> None:
         if not record.target:

@@ -3,20 +3,34 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from copy import copy
+from functools import cached_property
 from typing import Any, Literal
 
 from dragoman.adapters.changes import Receipt
 from dragoman.adapters.faults import Fault
+from dragoman.proxy.config.traffic import Price
 
 from .recording import Recording
-from .token_counts import read_token_counts
+from .token_counts import TokenCounts, read_token_counts
 
 __all__ = ["MAX_PATH", "ExchangeRecord", "Outcome"]
 
 Outcome = Literal["ok", "fault", "client_left"]
 
-_OPTIONAL = ("path", "client", "key", "model", "target", "hedge", "status", "upstream_status", "first_token_ms")
+_OPTIONAL = (
+    "path",
+    "client",
+    "key",
+    "key_metadata",
+    "model",
+    "target",
+    "hedge",
+    "status",
+    "upstream_status",
+    "first_token_ms",
+)
 _TOKENS = {"input": "tokens_in", "output": "tokens_out", "cached": "tokens_cached"}
 _MAX_CAUSE = 300  # characters
 MAX_PATH = 200
@@ -34,6 +48,7 @@ class ExchangeRecord:
     path: str | None = None
     client: str | None = None
     key: str | None = None
+    key_metadata: Mapping[str, str] | None = None
     model: str | None = None
     target: str | None = None
     attempts: int = 0
@@ -46,6 +61,7 @@ class ExchangeRecord:
     bytes: int = 0
     receipt: Receipt | None = None
     usage: dict[str, Any] | None = None
+    price: Price | None = None
     fault: Fault | None = None
     cause: BaseException | None = None
     outcome: Outcome = "ok"
@@ -62,6 +78,21 @@ class ExchangeRecord:
 
     def elapsed_ms(self) -> float:
         return round((time.perf_counter() - self.started) * 1000, 3)
+
+    @cached_property
+    def tokens(self) -> TokenCounts:
+        """What the usage says, once the exchange has ended."""
+        return read_token_counts(self.usage)
+
+    @property
+    def cost(self) -> float | None:
+        """What the tokens cost at the target's price; None if it has none. Tries that failed are not known."""
+        price, tokens = self.price, self.tokens
+        if price is None:
+            return None
+        given, cached = tokens.input or 0, tokens.cached or 0
+        cheap = price.input if price.cached is None else price.cached
+        return ((given - cached) * price.input + cached * cheap + (tokens.output or 0) * price.output) / 1e6
 
     def fork(self, target: str, receipt: Receipt) -> ExchangeRecord:
         """A record of one try, which runs at the same time as another one. `join` it if it counts."""
@@ -109,8 +140,10 @@ class ExchangeRecord:
         if self.receipt is not None and self.receipt.violations:
             line["violations"] = self.receipt.violations
         if self.usage:
-            counts = read_token_counts(self.usage)._asdict().items()
+            counts = self.tokens._asdict().items()
             line |= {_TOKENS[name]: count for name, count in counts if count is not None}
+            if (cost := self.cost) is not None:
+                line["cost"] = round(cost, 9)
         if (fault := self.fault) is not None:
             line |= {"fault": fault.code or fault.kind, "fault_kind": fault.kind, "message": fault.message}
             if fault.others:

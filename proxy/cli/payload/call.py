@@ -8,15 +8,17 @@ from __future__ import annotations
 import io
 from collections.abc import Iterator, Mapping
 from random import Random, SystemRandom
+from secrets import token_urlsafe
 from typing import Any
 
 import aiohttp
 import orjson
+from pydantic import SecretStr
 from yarl import URL
 
 from dragoman.adapters.call import JsonObject
 from dragoman.adapters.faults import KINDS, Fault
-from dragoman.proxy.config.models import Config, Drain
+from dragoman.proxy.config.models import Config, Drain, Key
 from dragoman.proxy.server.lifecycle import start
 
 from .client_request import ClientRequest
@@ -45,9 +47,10 @@ async def call(config: Config, request: ClientRequest) -> int:
     print_lines(format_plan(await explain(config, request, Random(seed)), config))
     print_lines([("", "")])
     log = io.BytesIO()
-    proxy = await start(_create_private_config(config, request.key), log_stream=log, random=Random(seed))
+    private = _create_private_config(config, request.key)
+    proxy = await start(private, log_stream=log, random=Random(seed))
     try:
-        status = await _send(proxy.url, config, request)
+        status = await _send(proxy.url, private, request)
     finally:
         await proxy.stop()
     log_line = _find_exchange(log.getvalue())
@@ -56,10 +59,17 @@ async def call(config: Config, request: ClientRequest) -> int:
 
 
 def _create_private_config(config: Config, key: str | None) -> Config:
-    """The same configuration for one client on this machine. Without a key, the proxy requires none."""
+    """The same configuration for one client on this machine. Without a key, the proxy requires none. Keys of which only
+    the hash is known become others."""
     drain = Drain(delay=0.001, timeout=5.0)
     server = config.server.model_copy(update={"host": "127.0.0.1", "port": 0, "drain": drain})
-    return config.model_copy(update={"server": server, "keys": config.keys if key else []})
+    known = [one for one in config.keys if one.key is not None]
+    made = [_replace_key(one) for one in config.keys if one.key is None]
+    return config.model_copy(update={"server": server, "keys": [*known, *made] if key else []})
+
+
+def _replace_key(key: Key) -> Key:
+    return key.model_copy(update={"key": SecretStr(token_urlsafe()), "key_hash": None})
 
 
 async def _send(url: str, config: Config, request: ClientRequest) -> int:
@@ -80,7 +90,7 @@ def _create_http_request(config: Config, request: ClientRequest) -> tuple[str, d
     """Target, headers and body."""
     headers = {"content-type": "application/json", **request.head.merge_headers(request.wire_format)}
     key = find_key(config, request.key)
-    if key is not None:
+    if key is not None and key.key is not None:
         headers["authorization"] = f"Bearer {key.key.get_secret_value()}"
     try:
         body = request.parse_body()

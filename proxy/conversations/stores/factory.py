@@ -8,16 +8,17 @@ from pathlib import Path
 
 from dragoman.proxy.config.models import Store
 
-from .interface import ResponseStore, StoreError, StoreLimits
+from .interface import StoreError, StoreLimits
 from .memory import MemoryStore
 from .sqlite import SqliteStore
+from .usage import ProxyStore
 
 __all__ = ["open_store", "store_path"]
 
 _FILE = Path("dragoman", "responses.db")
 
 
-async def open_store(config: Store, report: Callable[[StoreError], None]) -> ResponseStore | None:
+async def open_store(config: Store, report: Callable[[StoreError], None]) -> ProxyStore | None:
     """Open the configured store; None for the kind `none`. Raises StoreError.
 
     `report` gets the errors of background work, which no exchange would raise.

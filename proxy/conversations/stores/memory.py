@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from dragoman.proxy.telemetry.usage_rows import KeyDay, UsageRow, merge_usage
+
 from .guarded_clock import measure_time
 from .interface import StoredResponse, StoreError, StoreLimits
 from .records import Packed, collect_responses, encode, item_ids, pack, unpack, walk_chain
@@ -22,13 +24,14 @@ class _Entry(NamedTuple):
 
 
 class MemoryStore:
-    """A ResponseStore for one process. `clock` gives seconds that pass, from any moment."""
+    """A ProxyStore for one process. `clock` gives seconds that pass, from any moment."""
 
     def __init__(self, limits: StoreLimits | None = None, *, clock: Callable[[], float] = measure_time) -> None:
         self._limits = limits or StoreLimits()
         self._clock = clock
         self._entries: dict[tuple[str, str], _Entry] = {}  # oldest first
         self._by_item: dict[tuple[str, str], str] = {}  # (owner, item) -> response
+        self._usage: dict[tuple[object, ...], UsageRow] = {}
         self._size = 0
         self._closed = False
 
@@ -61,6 +64,22 @@ class MemoryStore:
         self._check_open()
         found = [self._by_item[owner, item] for item in item_ids if (owner, item) in self._by_item]
         return collect_responses(lambda each: self._read(owner, each), found, most, self._limits.max_chain)
+
+    async def add_usage(self, rows: Sequence[UsageRow], forget_before: str) -> None:
+        self._check_open()
+        for row in rows:
+            known = self._usage.get(row[:4])
+            self._usage[row[:4]] = row if known is None else merge_usage(known, row)
+        self._usage = {names: row for names, row in self._usage.items() if row.day >= forget_before}
+
+    async def load_usage(self, since: str) -> list[UsageRow]:
+        return sorted(row for row in self._usage.values() if row.day >= since)
+
+    async def load_key_days(self, since: str) -> list[KeyDay]:
+        return [
+            KeyDay(row.day, row.key, row.input_tokens + row.output_tokens, row.cost)
+            for row in await self.load_usage(since)
+        ]
 
     async def close(self) -> None:
         self._closed = True

@@ -26,10 +26,13 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
+from dragoman.proxy.telemetry.usage_rows import KeyDay, UsageRow
+
 from .guarded_clock import ClockState, GuardedClock, measure_time
 from .interface import StoredResponse, StoreError, StoreLimits
 from .records import Packed, collect_responses, encode, item_ids, pack, unpack, walk_chain
 from .sqlite_file import INSERT_ITEM, connect_reader, connect_writer, transaction
+from .usage import drop_usage, insert_usage, select_key_days, select_usage
 from .worker import Worker
 
 __all__ = ["SqliteStore"]
@@ -50,7 +53,7 @@ _T = TypeVar("_T")
 
 
 class SqliteStore:
-    """A ResponseStore in a file. Create it with `open`."""
+    """A ProxyStore in a file. Create it with `open`."""
 
     def __init__(self, path: Path, limits: StoreLimits, clock: GuardedClock, lock_timeout: float) -> None:
         self._path = path.absolute()
@@ -147,6 +150,20 @@ class SqliteStore:
             return collect_responses(partial(_read, connection, owner, cutoff), response_ids, most, most_bytes)
 
         return await self._reader.run(read)
+
+    async def add_usage(self, rows: Sequence[UsageRow], forget_before: str) -> None:
+        def add(connection: sqlite3.Connection) -> None:
+            with transaction(connection):
+                insert_usage(connection, rows)
+                drop_usage(connection, forget_before)
+
+        await self._write(add)
+
+    async def load_usage(self, since: str) -> list[UsageRow]:
+        return await self._reader.run(partial(select_usage, since=since))
+
+    async def load_key_days(self, since: str) -> list[KeyDay]:
+        return await self._reader.run(partial(select_key_days, since=since))
 
     async def close(self) -> None:
         try:

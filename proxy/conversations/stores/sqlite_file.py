@@ -11,21 +11,25 @@ import sqlite3
 import stat
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from itertools import chain
 from pathlib import Path
 from typing import TypeAlias
 
+from dragoman.proxy.telemetry.usage_rows import UsageRow
+
 from .interface import StoreError
 from .records import Packed, item_ids, unpack
-from .sqlite_errors import as_path_error, is_busy
+from .sqlite_errors import as_path_error, as_store_error, is_busy
+from .usage import CREATE_USAGE, select_usage
 
-__all__ = ["FORMATS", "INSERT_ITEM", "connect_reader", "connect_writer", "transaction"]
+__all__ = ["FORMATS", "INSERT_ITEM", "connect_reader", "connect_writer", "read_usage", "transaction"]
 
 _APPLICATION = 0x64726167  # "drag"
 _MODE = 0o600
 _FOLDER_MODE = 0o700
 _RETRY = 0.02  # seconds
+_LOCK_TIMEOUT = 5.0  # seconds
 _WAL_LIMIT = 64 * 1024**2  # bytes that the -wal file keeps after a checkpoint
 
 INSERT_ITEM = "INSERT OR REPLACE INTO item (owner, id, response) VALUES (?, ?, ?)"
@@ -75,6 +79,7 @@ FORMATS: tuple[tuple[Step, ...], ...] = (
         "CREATE TABLE clock (known_at REAL NOT NULL, doubted_at REAL)",
         "INSERT INTO clock SELECT stored_at, NULL FROM response ORDER BY stored_at DESC LIMIT 1",
     ),
+    (CREATE_USAGE,),
 )
 """The steps that lead from each version of the format to the next: statements, and functions for what SQL cannot do."""
 
@@ -103,6 +108,20 @@ def connect_reader(path: Path, lock_timeout: float) -> sqlite3.Connection:
     connection = _connect(path, lock_timeout)
     connection.execute("PRAGMA query_only = ON")
     return connection
+
+
+def read_usage(path: Path, since: str) -> list[UsageRow]:
+    """The usage in a file from a day on, for programs that are not the proxy. Raises StoreError."""
+    if not path.is_file():
+        raise StoreError("unusable_path", f"there is no store {path}: no proxy has used it yet")
+    try:
+        with closing(connect_reader(path, _LOCK_TIMEOUT)) as connection:
+            if _check_version(connection, path) < len(FORMATS):
+                text = f"the store {path} was made by an earlier dragoman: start the proxy once with this one"
+                raise StoreError("failed", text)
+            return select_usage(connection, since)
+    except sqlite3.Error as error:
+        raise as_store_error(error, path) from error
 
 
 @contextmanager
