@@ -83,9 +83,13 @@ class Vendor:
     """A vendor in LiteLLM's configuration whose servers speak a dialect.
 
     `base_url` is the address if LiteLLM's configuration has none; if it is empty, that configuration must have one.
-    `key` is the environment variable from which LiteLLM takes the key.
+    `key` is the environment variable from which LiteLLM takes the key. `appended` is the path that base addresses have
+    here and LiteLLM's do not. `settings` are further keys of the provider's configuration, which those of LiteLLM's
+    replace.
     """
 
     base_url: str = ""
     protocols: tuple[str, ...] = ("chat", "embeddings")
     key: str = ""
+    appended: str = ""
+    settings: Mapping[str, str] = field(default_factory=dict)

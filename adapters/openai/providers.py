@@ -39,7 +39,29 @@ ENVIRONMENT = (
 )
 VENDORS: Mapping[str, Vendor] = {
     "openai": Vendor(_OWN, ("chat", "responses", "embeddings"), "OPENAI_API_KEY"),
-    **dict.fromkeys(("hosted_vllm", "openai_like", "custom_openai", "lm_studio", "llamafile"), Vendor()),
+    "azure": Vendor(
+        "${AZURE_API_BASE}",
+        ("chat", "completions", "embeddings"),
+        "AZURE_API_KEY",
+        settings={"address": FORM, "api_version": f"${{AZURE_API_VERSION:-{_API_VERSION}}}"},
+    ),
+    **dict.fromkeys(
+        ("hosted_vllm", "openai_like", "custom_openai", "lm_studio", "llamafile", "litellm_proxy"), Vendor()
+    ),
+    **dict.fromkeys(("ollama", "ollama_chat"), Vendor("http://localhost:11434/v1", appended="/v1")),
+    **{
+        name: Vendor(url, ("chat",), key)
+        for name, url, key in (
+            ("groq", "https://api.groq.com/openai/v1", "GROQ_API_KEY"),
+            ("mistral", "https://api.mistral.ai/v1", "MISTRAL_API_KEY"),
+            ("openrouter", "https://openrouter.ai/api/v1", "OPENROUTER_API_KEY"),
+            ("together_ai", "https://api.together.xyz/v1", "TOGETHERAI_API_KEY"),
+            ("xai", "https://api.x.ai/v1", "XAI_API_KEY"),
+            ("deepseek", "https://api.deepseek.com/v1", "DEEPSEEK_API_KEY"),
+            ("cerebras", "https://api.cerebras.ai/v1", "CEREBRAS_API_KEY"),
+        )
+    },
 }
+"""Source of the addresses: the vendors' API references, and LiteLLM's pages on these providers."""
 MODEL_LIST = ModelList("/models")
 """Source: the OpenAI OpenAPI document 2.3, GET /models."""

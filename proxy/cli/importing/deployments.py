@@ -134,10 +134,10 @@ class Deployments:
 
     def _convert_native_provider(self, path: Path, name: str, dialect: Dialect, vendor: Vendor) -> dict[str, Any]:
         address = self._convert_address(path)
-        base_url = convert_base_url(dialect, address) if address else vendor.base_url
+        base_url = convert_base_url(dialect, vendor, address) if address else vendor.base_url
         if not base_url:
             raise _NotConvertible(path, f"the vendor {name} has no default address, and there is no api_base")
-        found: dict[str, Any] = {"dialect": dialect.name, "base_url": base_url}
+        found: dict[str, Any] = {"dialect": dialect.name, "base_url": base_url, **vendor.settings}
         key = convert_text(
             self._document, (*path, "api_key"), self._name_variable((*path, "api_key"), f"{name}_API_KEY")
         )
@@ -146,7 +146,7 @@ class Deployments:
         if key is not None:
             found["api_key"] = key
         version = convert_text(self._document, (*path, "api_version"))
-        if version is not None and "api_version" in dialect.settings:
+        if version is not None and "api_version" in {*dialect.settings, *vendor.settings}:
             found["api_version"] = version
         return {**found, "protocols": list(vendor.protocols)}
 

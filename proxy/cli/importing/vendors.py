@@ -16,9 +16,7 @@ NATIVE_VENDORS: Mapping[str, tuple[Dialect, Vendor]] = {
 }
 """Maps LiteLLM's name for a vendor to the dialect that calls the vendor, and to its default address and key."""
 
-KEYLESS_VENDORS = frozenset(
-    {"bedrock", "bedrock_converse", "sagemaker", "sagemaker_chat", "vertex_ai", "ollama", "ollama_chat"}
-)
+KEYLESS_VENDORS = frozenset({"bedrock", "bedrock_converse", "sagemaker", "sagemaker_chat", "vertex_ai"})
 """Vendors that LiteLLM calls without an API key."""
 
 _BY_NAME = (
@@ -36,9 +34,12 @@ def parse_vendor(model: str) -> tuple[str, str] | None:
     return next(((vendor, model) for pattern, vendor in _BY_NAME if pattern.fullmatch(model)), None)
 
 
-def convert_base_url(dialect: Dialect, address: str) -> str:
+def convert_base_url(dialect: Dialect, vendor: Vendor, address: str) -> str:
     """The base address of the dialect, from the address that LiteLLM calls."""
     bare = _TAIL.sub("", address)
-    if dialect.base_address is None:
+    form = dialect.address_forms.get(vendor.settings.get("address", ""))
+    base = dialect.base_address if form is None else form.base_address
+    if base is None:
         return bare
-    return dialect.base_address.complete(dialect.base_address.shorten(bare) or bare)
+    short = base.complete(base.shorten(bare) or bare)
+    return short if short.endswith(vendor.appended) else short + vendor.appended

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import importlib.util
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
 from dragoman.proxy.cli.main import app
+from dragoman.proxy.config.load import check
 
 HERE = Path(__file__).parent
 ENV = {
@@ -68,3 +70,52 @@ def test_a_weight_that_other_deployments_lack_is_reported(tmp_path: Path) -> Non
     assert result.exit_code == 0
     assert "weight" not in result.stdout
     assert f"{file}:2:" in result.stderr and "used only if every deployment of the name has one" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("parameters", "expected"),
+    [
+        (
+            'model: azure/gpt-5, api_base: "https://x.openai.azure.com/", api_version: 2025-01-01-preview',
+            {
+                "dialect": "openai",
+                "base_url": "https://x.openai.azure.com",
+                "address": "azure-openai",
+                "api_version": "2025-01-01-preview",
+                "api_key": "secret",
+            },
+        ),
+        (
+            "model: azure/gpt-5, api_base:"
+            ' "https://x.openai.azure.com/openai/deployments/gpt-5/chat/completions?api-version=1"',
+            {"base_url": "https://x.openai.azure.com", "address": "azure-openai", "api_version": "2024-10-21"},
+        ),
+        ("model: azure/gpt-5", {"base_url": "https://y.openai.azure.com", "address": "azure-openai"}),
+        ("model: ollama/llama3", {"dialect": "openai", "base_url": "http://localhost:11434/v1", "api_key": None}),
+        ('model: ollama_chat/llama3, api_base: "http://h:11434"', {"base_url": "http://h:11434/v1"}),
+        ('model: ollama/llama3, api_base: "http://h:11434/v1/"', {"base_url": "http://h:11434/v1"}),
+        ('model: hosted_vllm/q, api_base: "http://h:8000/v1"', {"dialect": "openai", "base_url": "http://h:8000/v1"}),
+        ("model: anthropic/claude-x", {"dialect": "anthropic", "base_url": "https://api.anthropic.com"}),
+        ("model: databricks/dbrx", {"dialect": "databricks", "base_url": "https://adb-1.azuredatabricks.net"}),
+        ("model: openai/gpt-5", {"dialect": "openai", "base_url": "https://api.openai.com/v1"}),
+        ("model: groq/llama", {"dialect": "openai", "base_url": "https://api.groq.com/openai/v1", "api_key": "secret"}),
+        ("model: mistral/large", {"dialect": "openai", "base_url": "https://api.mistral.ai/v1"}),
+    ],
+    ids=lambda value: value[:48] if isinstance(value, str) else "",
+)
+def test_a_vendor_with_a_dialect_needs_no_litellm(
+    parameters: str, expected: Mapping[str, str | None], tmp_path: Path
+) -> None:
+    file, written = tmp_path / "config.yaml", tmp_path / "dragoman.yaml"
+    file.write_text(f"model_list:\n  - {{model_name: m, litellm_params: {{{parameters}}}}}\n")
+    result = CliRunner().invoke(app, ["import", "litellm", str(file), "--output", str(written)])
+    assert (result.exit_code, "warning[" in result.stderr) == (0, False), result.stderr
+    names = ("AZURE", "OPENAI", "ANTHROPIC", "DATABRICKS", "GROQ", "MISTRAL")
+    env = dict.fromkeys((f"{name}_API_KEY" for name in names), "secret")
+    env |= {"AZURE_API_BASE": "https://y.openai.azure.com", "DATABRICKS_API_BASE": "https://adb-1.azuredatabricks.net"}
+    checked = check(written, env)
+    [provider] = checked.config.providers.values()
+    found = provider.model_dump()
+    assert provider.engine is None and not checked.warnings
+    key = provider.api_key and provider.api_key.get_secret_value()
+    assert {name: key if name == "api_key" else found[name] for name in expected} == expected
