@@ -8,11 +8,14 @@ from dragoman.adapters.model_facts import load_families
 from dragoman.adapters.pipeline.transitions import TRANSITIONS
 from dragoman.adapters.registry import dialects
 from dragoman.contract.quirk_files import load_quirks
+from dragoman.schemas import load
 
+from .command_page import command_page
 from .dialect_page import dialect_page
 from .losses_page import losses_page
 from .models_page import models_page
 from .quirks_page import quirks_page
+from .settings_page import settings_page
 from .state_diagram import replace_block, state_diagram
 
 __all__ = ["BLOCKS", "draw_attempt", "find_stale", "make_pages", "write_pages"]
@@ -23,9 +26,11 @@ def make_pages() -> dict[str, str]:
     made = {f"dialects/{dialect.name}.md": dialect_page(dialect) for dialect in dialects.values()}
     return {
         **made,
+        "command-line.md": command_page(),
         "losses.md": losses_page(dialects),
         "model-facts.md": models_page(load_families()),
         "quirks.md": quirks_page(load_quirks().values()),
+        "settings.md": settings_page(load("config")),
     }
 
 

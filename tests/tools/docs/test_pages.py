@@ -64,7 +64,8 @@ def test_writing_twice_gives_the_same(tmp_path: Path, made: dict[str, str]) -> N
 
 
 def test_every_page_says_that_it_is_generated(made: dict[str, str]) -> None:
-    assert made.keys() == {"losses.md", "model-facts.md", "quirks.md", *(f"dialects/{name}.md" for name in dialects)}
+    tables = {"command-line.md", "losses.md", "model-facts.md", "quirks.md", "settings.md"}
+    assert made.keys() == tables | {f"dialects/{name}.md" for name in dialects}
     for text in made.values():
         assert COMMAND in text.partition("\n")[0]
 
@@ -101,3 +102,25 @@ def test_keys_of_every_kind_of_event_are_listed(made: dict[str, str]) -> None:
     assert len(words) > 40
     assert missing == []
     assert "Keys by event" not in made["dialects/mindie.md"]
+
+
+def test_every_setting_is_on_its_page(made: dict[str, str]) -> None:
+    schema = load("config")
+    tables = [schema, *(rule for rule in schema["$defs"].values() if "properties" in rule)]
+    missing = [key for rule in tables for key in rule["properties"] if f"\n| `{key}` |" not in made["settings.md"]]
+    assert missing == []
+    assert (
+        "| `port` | integer, 0 to 65535 | `8080` | The port to listen on; 0 takes a free one. |" in made["settings.md"]
+    )
+    assert "| `drain` | [server.drain](#serverdrain) |" in made["settings.md"]
+
+
+def test_every_option_is_on_its_page(made: dict[str, str]) -> None:
+    page = made["command-line.md"]
+    assert re.findall(r"^## dragoman (serve|fake|contract run|import litellm)$", page, re.MULTILINE) == [
+        "serve",
+        "fake",
+        "contract run",
+        "import litellm",
+    ]
+    assert "| `--log-level <debug\\|info\\|warning\\|error>` | `DRAGOMAN_LOG_LEVEL` | `info` | The lowest level" in page
