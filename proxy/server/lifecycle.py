@@ -17,6 +17,7 @@ from dragoman.proxy.config.models import Config, Server
 from dragoman.proxy.conversations.stores.factory import open_store
 from dragoman.proxy.conversations.stores.interface import ResponseStore, StoreError
 from dragoman.proxy.http.aiohttp_server import HttpServer
+from dragoman.proxy.telemetry.inspector import Inspector
 from dragoman.proxy.telemetry.log import Log, LogOutput, create_log
 from dragoman.proxy.telemetry.mask import Mask, collect_secrets
 from dragoman.proxy.telemetry.metrics import ExchangeMetrics
@@ -80,6 +81,11 @@ class RunningProxy:
     @property
     def log(self) -> Log:
         return self._gateway.log
+
+    @property
+    def inspector(self) -> Inspector:
+        """What the page knows of exchanges."""
+        return self._gateway.inspector
 
     @property
     def upstreams(self) -> list[Upstream]:

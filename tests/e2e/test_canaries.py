@@ -1,4 +1,4 @@
-"""Sixteen secrets, one for each place that can hold one, and providers that repeat whatever they get: no client, log,
+"""Seventeen secrets, one for each place that can hold one, and providers that repeat whatever they get: no client, log,
 store or command shows any of them."""
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typer.testing import CliRunner
 
 from dragoman.contract.json_types import JsonObject, JsonValue
 from dragoman.proxy.cli.main import app
-from dragoman.proxy.config.load import load
+from dragoman.proxy.config.load import check, load
 from dragoman.proxy.server.lifecycle import RunningProxy, start
 
 CANARIES = {
@@ -42,6 +42,7 @@ CANARIES = {
         "a-wrong-client-key",
         "the-environment",
         "a-cookie",
+        "an-admin-key",
     )
 }
 PAIRS = {
@@ -54,7 +55,7 @@ FORMS = {
 }
 
 CONFIG = """
-server: {{port: 0, drain: {{delay: 1ms}}}}
+server: {{port: 0, drain: {{delay: 1ms}}, admin_port: 0, admin_key: {an-admin-key}, inspect: bodies}}
 keys:
   - {{name: a, key: {a-client-key}}}
   - {{name: b, key: {another-client-key}, models: [literal-whole]}}
@@ -208,6 +209,34 @@ async def test_no_answer_and_no_log_and_no_store_shows_a_secret(file: Path, prov
     assert count or provider in ("no-token",)  # what is masked was repeated
     for stored in file.parent.glob("responses.db*"):
         assert find_canaries(stored.read_bytes()) == []
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+async def test_the_page_and_its_exports_show_no_secret(file: Path, provider: str) -> None:
+    env = {**os.environ, "ANOTHER_KEY": CANARIES["a-key-in-an-env-file"]}
+    checked = check(file, env)
+    proxy = await start(checked.config, log_stream=io.BytesIO(), text=checked.text)
+    assert proxy.admin is not None
+    async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(60)) as session:
+        for way in WAYS:
+            async for _ in ask_everything(session, proxy, f"{provider}-{way}"):
+                pass
+        await ask(session, "POST", f"{proxy.url}/v1/responses", "a-wrong-client-key", {"input": "hi"})
+        page = f"{proxy.admin.url}/page/api/"
+        listed = await ask(session, "GET", page + "exchanges?limit=1000", "an-admin-key")
+        ids = [one["id"] for one in json.loads(listed[listed.index(b'{"exchanges"') :])["exchanges"]]
+        assert len(ids) > len(WAYS)
+        paths = ["exchanges?limit=1000", "about", "state", "configuration"]
+        paths += [f"exchanges/{one}{more}" for one in ids for more in ("", *EXPORTS)]
+        answers = [await ask(session, "GET", page + path, "an-admin-key") for path in paths]
+        for path, answer in zip(paths, answers, strict=True):
+            assert find_canaries(answer) == [], (path, answer)
+        assert sum(b"***" in answer for answer in answers) > len(ids) / 2
+        assert sum(b"attachment" in answer for answer in answers) > len(ids)
+    await proxy.stop()
+
+
+EXPORTS = ("/export?as=curl", "/export?as=recording", "/export?as=case")
 
 
 def break_names(file: Path) -> None:

@@ -75,15 +75,16 @@ def render_exchange(entry: InspectedExchange, mask: ContentMask) -> JsonObject:
     receipt = entry.record.receipt
     if recording is None:
         changes = [] if receipt is None else receipt.changes
-        return summary | {"changes": [_render_change(one, None, 1) for one in changes], "client": None, "tries": []}
+        listed = [_render_change(one, None, 1) for one in changes]
+        return summary | {"changes": mask.mask_values(listed), "client": None, "tries": []}
     began, keeps = entry.record.started, recording.keeps_bodies
     calls = [
         {
-            "target": call.target,
+            "target": mask.mask_text(call.target),
             "try": call.attempt,
             "call": call.number,
             "outcome": "running" if call.ended is None else "ok" if call.fault is None else "fault",
-            "fault": call.fault,
+            "fault": mask.mask_values(call.fault),
             "began_ms": _to_ms(call.began - began),
             "duration_ms": None if call.ended is None else _to_ms(call.ended - call.began),
             "request": render_message(call.request, mask, began, keeps_bodies=keeps),

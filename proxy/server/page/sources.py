@@ -31,10 +31,11 @@ def find_source(change: Change, side: Side, plan: TargetPlan, dialect: str, prot
         schema = load(name, profile)
     except SchemaNotFound:
         return None
-    path = change.after or change.before
+    if not (path := change.after or change.before):
+        return None
     found, source = _find_rule(schema, path)
     shown = f"{name} ({profile})"
-    if not found and path:
+    if not found:
         return f"{shown}: it has no {format_path(path[:1])}"
     return f"{shown}: {source}" if source else shown
 
