@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import hmac
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import TypeAlias
 
 from aiohttp.web_request import BaseRequest
 from aiohttp.web_response import Response, StreamResponse
 
+from dragoman.adapters.call import JsonObject
 from dragoman.adapters.faults import Fault
 from dragoman.proxy.config.models import Server
 from dragoman.proxy.http.aiohttp_server import HttpServer
@@ -28,11 +29,12 @@ from .gateway import HEALTH, Gateway
 from .gauges import read_gauges
 from .page.access import PageAccess, is_local_request
 from .page.page import Page, is_page_path
+from .page.state import list_limits
 from .reload import ReloadStatus
 
 __all__ = ["AdminListener", "MakeAnswer", "create_pages"]
 
-MakeAnswer: TypeAlias = Callable[[BaseRequest], tuple[int, bytes, str]]
+MakeAnswer: TypeAlias = Callable[[BaseRequest], Awaitable[tuple[int, bytes, str]]]
 """Makes the status, the body and the content type of an answer."""
 
 _MOST_CONNECTIONS = 100
@@ -44,12 +46,14 @@ def create_pages(
     gateway: Gateway, server: HttpServer, metrics: ExchangeMetrics, reloads: ReloadStatus
 ) -> dict[str, MakeAnswer]:
     """What the admin listener answers, by path."""
-    exposition = Exposition(metrics, partial(read_gauges, gateway, server, reloads))
+    limits: list[JsonObject] = []
+    exposition = Exposition(metrics, partial(read_gauges, gateway, server, reloads, limits))
 
-    def write_metrics(request: BaseRequest) -> tuple[int, bytes, str]:
+    async def write_metrics(request: BaseRequest) -> tuple[int, bytes, str]:
+        limits[:] = [limit async for limit in list_limits(gateway.state)]
         return (200, *exposition.write(request.headers.get("Accept", "")))
 
-    def write_health(request: BaseRequest) -> tuple[int, bytes, str]:
+    async def write_health(request: BaseRequest) -> tuple[int, bytes, str]:
         path = get_path(request)
         status, body = gateway.describe_health(path)
         shown = {**body, "reload": reloads.to_json()} if path == "/health" else body
@@ -108,7 +112,7 @@ class AdminListener:
                 if self._key is None and not is_local_request(host, request.headers):
                     raise Fault("forbidden", "the page is for this machine, unless there is server.admin_key")
                 return await self._page.answer(request, path, self._access)
-            return self._answer(request)
+            return await self._answer(request)
         except Fault as fault:
             return self.reject(request, fault)
 
@@ -117,7 +121,7 @@ class AdminListener:
         headers = {"WWW-Authenticate": "Bearer"} if fault.status == 401 else {}
         return create_response(fault.status, serialize({"error": fault.message}), headers)
 
-    def _answer(self, request: BaseRequest) -> Response:
+    async def _answer(self, request: BaseRequest) -> Response:
         path = get_path(request)
         page = self._pages.get(path)
         if path not in _PUBLIC:
@@ -126,7 +130,7 @@ class AdminListener:
             raise Fault("not_found", f"nothing is here; there are {', '.join(self._pages)}")
         if request.method not in ("GET", "HEAD"):
             raise Fault("method_not_allowed", "this address allows GET and HEAD")
-        status, body, content_type = page(request)
+        status, body, content_type = await page(request)
         return create_response(status, body, {"Content-Type": content_type, "Cache-Control": "no-store"})
 
     def _authenticate(self, headers: Mapping[str, str]) -> None:

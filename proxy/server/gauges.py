@@ -2,28 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
+from dragoman.adapters.call import JsonObject
 from dragoman.proxy.http.aiohttp_server import HttpServer
 from dragoman.proxy.routing.budgets import BudgetState
+from dragoman.proxy.routing.providers import ProviderState
 from dragoman.proxy.telemetry.exposition import Gauge
+from dragoman.proxy.telemetry.metrics import Labels
+from dragoman.proxy.upstreams.supervision.upstream import SupervisedUpstream
 
 from .gateway import Gateway
 from .reload import ReloadStatus
 
 __all__ = ["read_gauges"]
 
+_ENGINE = {
+    "slots": "Sequences that an engine runs at one time",
+    "running": "Sequences that an engine runs",
+    "waiting": "Sequences that wait for a slot of an engine",
+}
+"""What engines say of themselves."""
+
 _STATES = ("closed", "half-open", "open")
 
 
-def read_gauges(gateway: Gateway, server: HttpServer, reloads: ReloadStatus) -> Iterator[Gauge]:
-    """The gauges of one proxy. Of health and places, only providers and targets that were used."""
+def read_gauges(
+    gateway: Gateway, server: HttpServer, reloads: ReloadStatus, limits: Sequence[JsonObject]
+) -> Iterator[Gauge]:
+    """The gauges of one proxy. Of health and places, only providers and targets that were used. `limits` are those of
+    keys and providers, as the page shows them."""
     yield Gauge("requests_in_flight", "Requests that are being served", (), [((), len(gateway.running))])
     yield Gauge("client_connections", "Connections of clients", (), [((), len(server.connections))])
     yield Gauge("loop_lag_seconds", "How late the event loop is", (), [((), gateway.overload.lag)])
     yield Gauge("draining", "1 while the proxy stops", (), [((), int(gateway.draining))])
     yield from _read_reloads(reloads)
     yield from _read_budgets([*gateway.state.keys.list_budgets()])
+    yield from _read_limits(limits)
+    yield from _read_engines(gateway.state.providers)
     providers = gateway.state.providers
     in_use = [((one.name,), float(one.slots.in_use)) for one in providers]
     yield Gauge("provider_calls_in_flight", "Calls that providers are answering", ("provider",), in_use)
@@ -49,3 +65,27 @@ def _read_budgets(states: Sequence[BudgetState]) -> Iterator[Gauge]:
     yield Gauge("key_budget", "What a key may use in a period", names, limits)
     used = [((one.key, one.unit, one.period), one.used) for one in states]
     yield Gauge("key_budget_used", "What a key has used in this period", names, used)
+
+
+def _read_limits(limits: Sequence[JsonObject]) -> Iterator[Gauge]:
+    """Limits and what is left of them."""
+    names = ("owner", "name", "kind")
+    found = [(_name_limit(limit), limit) for limit in limits]
+    texts = {"limit": "What a key or provider may use", "remaining": "What is left of a limit"}
+    for field, text in texts.items():
+        values = [(labels, float(limit[field])) for labels, limit in found]
+        yield Gauge("limit" if field == "limit" else "limit_remaining", text, names, values)
+
+
+def _name_limit(limit: JsonObject) -> Labels:
+    owner = "key" if "key" in limit else "provider"
+    return owner, str(limit[owner]), str(limit["kind"]).replace(" a ", "_per_")
+
+
+def _read_engines(providers: Iterable[ProviderState]) -> Iterator[Gauge]:
+    """Places and sequences of the engines on this machine, as they last said."""
+    upstreams = [(one.name, one.upstream) for one in providers]
+    found = [(name, one.engine.statistics) for name, one in upstreams if isinstance(one, SupervisedUpstream)]
+    for key, text in _ENGINE.items():
+        values = [((name,), float(health[key])) for name, health in found if key in health]
+        yield Gauge(f"engine_{key}", text, ("provider",), values)

@@ -17,7 +17,7 @@ from dragoman.proxy.routing.state import RouterState
 if TYPE_CHECKING:
     from dragoman.proxy.server.gateway import Gateway
 
-__all__ = ["describe_state", "read_gauges"]
+__all__ = ["describe_state", "list_limits", "read_gauges"]
 
 
 def read_gauges(gateway: Gateway) -> JsonObject:
@@ -43,7 +43,7 @@ async def describe_state(gateway: Gateway) -> JsonObject:
         "providers": [
             _describe_provider(one, serving.config, targets.get(one.name, {})) for one in serving.router.providers
         ],
-        "limits": [limit async for limit in _list_limits(serving.router)],
+        "limits": [limit async for limit in list_limits(serving.router)],
     }
 
 
@@ -88,7 +88,8 @@ def _describe_target(name: str, health: TargetHealth | None) -> JsonObject:
     }
 
 
-async def _list_limits(router: RouterState) -> AsyncIterator[JsonObject]:
+async def list_limits(router: RouterState) -> AsyncIterator[JsonObject]:
+    """The limits of providers and keys, and what is left of them."""
     for provider in router.providers:
         async for limit in _describe_limiter("provider", provider.name, provider.limiter):
             yield limit

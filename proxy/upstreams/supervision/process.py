@@ -14,6 +14,7 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import aiohttp
@@ -58,7 +59,9 @@ def isolated_environment(folder: Path) -> dict[str, str]:
 
 
 class ServerProcess:
-    """A running server. `last_lines` are the latest lines of its output."""
+    """A running server. `last_lines` are the latest lines of its output, `statistics` what it last said of itself."""
+
+    statistics: Mapping[str, Any] = MappingProxyType({})
 
     def __init__(self, process: asyncio.subprocess.Process, socket: Path, log_line: Callable[[str], None]) -> None:
         self.last_lines: deque[str] = deque(maxlen=_MAX_LINES)
@@ -119,6 +122,7 @@ class ServerProcess:
                     return f"no answer for {limit:g} s"
                 except CLIENT_ERRORS:
                     continue  # if it has ended, `wait_for_end` returns
+                self.statistics = health
                 if health.get("failed") is not None:
                     return str(health["failed"])
                 if health.get("step_seconds", 0) > limit:

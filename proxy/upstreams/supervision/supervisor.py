@@ -22,6 +22,7 @@ import shutil
 import signal
 import tempfile
 import time
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -73,6 +74,11 @@ class Supervisor:
     @property
     def pid(self) -> int | None:
         return None if self._process is None else self._process.pid
+
+    @property
+    def statistics(self) -> Mapping[str, Any]:
+        """What the running process last said of itself, at most a second ago; empty if it has said nothing."""
+        return {} if self._process is None else self._process.statistics
 
     async def start(self, log: Log) -> dict[str, Any]:
         """Start the process, wait until it is ready, and return its /health. Raises EngineError."""

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import aiohttp
 import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
 from prometheus_client.parser import text_string_to_metric_families as parse_text
 
+from dragoman.contract.json_types import JsonObject
 from dragoman.proxy.config.models import Config
 from dragoman.proxy.server.lifecycle import StartError, start
+from dragoman.proxy.upstreams.supervision.upstream import SupervisedUpstream
 from tests.proxy.running_proxy import Proxy, StartProxy
 from tests.proxy.scripted_upstream import StartUpstream, Wire
 
@@ -139,3 +143,45 @@ async def test_other_machines_are_not_served_without_a_key(tmp_path: Path) -> No
     )
     with pytest.raises(StartError, match=r"server\.admin_key"):
         await start(config)
+
+
+async def test_limits_and_what_is_left_of_them(proxy: StartProxy, upstream: StartUpstream, wire: Wire) -> None:
+    rate = {"requests_per_minute": 10, "concurrency": 3}
+    up: JsonObject = {"base_url": f"http://127.0.0.1:{(await upstream(wire.ok)).port}/v1", "rate": rate}
+    keys = [{"name": "ci", "key": "sk-of-a-client", "rate": {"tokens_per_minute": 100}}]
+    p = await proxy(up, server={"admin_port": 0}, keys=keys)
+    await p.ask(headers={"api-key": "sk-of-a-client"})
+    await p.exchanges()
+    found = await read_samples(p)
+    assert found["dragoman_limit"] == {
+        "concurrency p0 provider": 3.0,
+        "requests_per_minute p0 provider": 10.0,
+        "tokens_per_minute ci key": 100.0,
+    }
+    left = found["dragoman_limit_remaining"]
+    assert left["requests_per_minute p0 provider"] == 9.0
+    assert left["tokens_per_minute ci key"] == 97.0
+
+
+async def test_engines_say_how_many_slots_they_have(proxy: StartProxy, upstream: StartUpstream, wire: Wire) -> None:
+    p = await proxy(await upstream(wire.ok), server={"admin_port": 0})
+    engine = SupervisedUpstream.__new__(SupervisedUpstream)
+    engine.engine = SimpleNamespace(statistics={"slots": 16, "running": 3, "waiting": 0})  # type: ignore[assignment]
+    router = p.running._gateway.state
+    with pytest.MonkeyPatch.context() as patch:
+        providers = [replace(one, upstream=engine) for one in router.providers]
+        patch.setattr(type(router), "providers", providers)
+        found = await read_samples(p)
+    counts = [found[f"dragoman_engine_{name}"] for name in ("slots", "running", "waiting")]
+    assert counts == [{"p0": 16.0}, {"p0": 3.0}, {"p0": 0.0}]
+
+
+async def test_tokens_of_a_cache_are_part_of_the_input(proxy: StartProxy, upstream: StartUpstream, wire: Wire) -> None:
+    usage = {**wire.reply["usage"], "prompt_tokens_details": {"cached_tokens": 1}}
+    up = await upstream(wire.http(json.dumps({**wire.reply, "usage": usage}).encode()))
+    p = await proxy(up, server={"admin_port": 0})
+    await p.ask()
+    await p.exchanges()
+    found = await read_samples(p)
+    assert found["dragoman_tokens_total"] == {"input m p0/up": 1.0, "output m p0/up": 2.0}
+    assert found["dragoman_cached_tokens_total"] == {"m p0/up": 1.0}
