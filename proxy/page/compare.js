@@ -4,7 +4,7 @@ import { getJson } from "./api.js";
 import { placeOf } from "./changes.js";
 import { attempt, empty, fill, h } from "./dom.js";
 import { compare, layDifference } from "./diff.js";
-import { count, duration, outcomeText, reveal } from "./format.js";
+import { count, duration, outcomeText, plural, reveal } from "./format.js";
 import { Layout, parse } from "./json.js";
 import { Rows } from "./rows.js";
 import { parseEvent } from "./sse.js";
@@ -52,7 +52,7 @@ function drawDifference(title, one, other, viewers) {
   else {
     const lines = compare(one, other), layout = new Layout(), opened = new Set();
     const changed = lines.filter(({ sign }) => sign !== " ").length;
-    section.querySelector("header").append(h("span", { class: "soft" }, changed ? `${changed} differences` : "equal"));
+    section.querySelector("header").append(h("span", { class: "soft" }, changed ? plural(changed, "difference") : "equal"));
     const viewer = new Rows(title, {
       lay: (columns) => layDifference(lines, columns, layout, opened), follow: null,
       fold: (row) => { if (row.kind === "more") layout.toggle(row.kept); else if (!opened.delete(row.line)) opened.add(row.line); },

@@ -3,7 +3,7 @@
 import { getJson } from "./api.js";
 import { announce, button, empty, fill, h } from "./dom.js";
 import { count, duration, moment, outcomeClass, outcomeText, plural, reveal } from "./format.js";
-import { Changes, marksFor, numberChanges } from "./changes.js";
+import { Changes, marksFor, numberChanges, placeOf } from "./changes.js";
 import { openExport } from "./export.js";
 import { openReplay } from "./replay.js";
 import { Pane } from "./pane.js";
@@ -13,7 +13,7 @@ const TITLES = ["Client sent", "Provider got", "Provider answered", "Client got"
 const NOT_KEPT = ["Messages are not kept: server.inspect is off. This shows those of later exchanges, secrets masked:", h("pre", {}, "server:\n  inspect: bodies")];
 const TABS = ["1 sent", "2 to provider", "3 answered", "4 got", "Changes"];
 
-const nameTry = (one, index) => (one.call > 1 ? `Try ${one.try}, call ${one.call}` : `Try ${one.try ?? index + 1}`);
+const nameTry = (one, index) => (one.call > 0 ? `Try ${one.try}, call ${one.call + 1}` : `Try ${one.try ?? index + 1}`);
 
 class Exchange {
   constructor(root, id) {
@@ -25,7 +25,8 @@ class Exchange {
     this.changes = new Changes((number, pane) => this.follow(number, pane));
     this.tabs = h("div", { class: "tabs pane-tabs", role: "group", "aria-label": "Panes" }, TABS.map((text, index) => button(text, () => this.showTab(index), { "aria-pressed": String(index === 0) })));
     this.grid = h("div", { class: "panes", "data-tab": 0 }, this.panes.map((pane) => pane.root), this.changes.root);
-    this.view = h("article", { class: "exchange" }, this.facts, this.tabs, this.grid);
+    this.caption = h("p", { class: "caption", hidden: true }); // on a narrow page, where the list of changes is out of sight
+    this.view = h("article", { class: "exchange" }, this.facts, h("div", { class: "above" }, this.tabs, this.caption), this.grid);
     this.root = root;
     fill(root, h("p", { class: "note" }, "Loading"));
   }
@@ -84,7 +85,7 @@ class Exchange {
     this.list = numberChanges(detail.changes, one?.try ?? this.attempt);
     const messages = [detail.client?.request, one?.request, one?.reply, detail.client?.reply];
     const none = this.explain();
-    this.panes.forEach((pane, index) => pane.show(messages[index] ?? null, marksFor(this.list, index + 1), none));
+    this.panes.forEach((pane, index) => pane.show(messages[index] ?? null, marksFor(this.list, index + 1), messages[[1, 0, 3, 2][index]], none));
     this.changes.show(this.list, detail.outcome === "running" ? "The exchange is running." : undefined);
   }
 
@@ -100,6 +101,7 @@ class Exchange {
     if (number < 1 || number > this.detail.tries.length) return;
     this.attempt = number;
     this.number = null;
+    this.caption.hidden = true;
     const focused = this.facts.contains(document.activeElement);
     this.draw();
     if (focused) this.facts.querySelector('.try[aria-pressed="true"]')?.focus();
@@ -114,6 +116,8 @@ class Exchange {
     for (const one of this.panes) one.select(number);
     if (pane) this.panes[pane - 1].viewer?.box.focus({ preventScroll: true });
     const change = this.list.find((one) => one.number === number);
+    fill(this.caption, change && [h("span", { class: `mark is-${change.weight}` }, number), " ", h("strong", {}, change.action), " ", h("code", {}, placeOf(change)), " ", reveal(change.reason), " ", button("Why", () => this.showTab(4), { class: "quiet small" })]);
+    this.caption.hidden = !change;
     if (change) announce(`Change ${number} of ${this.list.length}: ${change.action}, ${change.reason}`);
   }
 
@@ -126,6 +130,7 @@ class Exchange {
   showTab(index) {
     this.grid.dataset.tab = index;
     [...this.tabs.children].forEach((tab, place) => tab.setAttribute("aria-pressed", String(place === index)));
+    if (index === 4) this.changes.select(this.number);
     if (this.grid.dataset.large) this.makeLarge(index < 4 ? index + 1 : 0, true);
   }
 

@@ -5,6 +5,7 @@ import { formatPath, reveal } from "./format.js";
 
 const SHORT = 12; // rows of a long text that are shown at first
 const LONG = 40;
+const WORD = 24; // characters
 
 /** A number whose text JavaScript would write differently. */
 export class Written { constructor(source) { this.source = source; } }
@@ -60,17 +61,19 @@ function descend(root, path, mark) {
 
 const wide = (code) => code >= 0x1100 && (code <= 0x115f || (code >= 0x2e80 && code <= 0xd7ff) || (code >= 0xf900 && code <= 0xfaff) || (code >= 0xfe30 && code <= 0xfe6f) || (code >= 0xff00 && code <= 0xff60) || code >= 0xd800 && code <= 0xdbff);
 
-/** Cut a text into pieces of at most `columns` cells, the first of at most `first`. */
+/** Cut a text into pieces of at most `columns` cells, the first of at most `first`; between words if they are short. */
 export function wrap(text, columns, first = columns) {
   const pieces = [];
-  let begin = 0, cells = 0, room = Math.max(8, first);
+  let begin = 0, cells = 0, room = Math.max(8, first), space = 0;
   for (let index = 0; index < text.length; index += 1) {
     const size = wide(text.charCodeAt(index)) ? 2 : 1;
     if (cells + size > room && !isLow(text.charCodeAt(index))) {
-      pieces.push(text.slice(begin, index));
-      [begin, cells, room] = [index, 0, Math.max(8, columns)];
+      const end = space > begin && index - space < WORD ? space : index;
+      pieces.push(text.slice(begin, end));
+      [begin, cells, room] = [end, index - end, Math.max(8, columns)];
     }
     cells += size;
+    if (text[index] === " ") space = index + 1;
   }
   pieces.push(text.slice(begin));
   return pieces;

@@ -19,6 +19,22 @@ function parseOr(text) {
   try { return { value: parse(text) }; } catch (error) { return { error }; }
 }
 
+const parsed = new WeakMap(); // of a message, its events taken apart
+function parseEvents(message) {
+  if (!parsed.has(message)) {
+    const events = message.events ?? [];
+    parsed.set(message, events.map(({ at_ms: at, text }, index) => {
+      const { name, data } = parseEvent(text);
+      const found = data === null ? {} : parseOr(data);
+      return { index, at, gap: index ? at - events[index - 1].at_ms : null, name: name ?? found.value?.type ?? null, data, value: found.value, text: text.trimEnd() };
+    }));
+  }
+  return parsed.get(message);
+}
+
+/** The number of the first event that has a path; -1 if none has. */
+const findEvent = (message, path) => (message?.form === "events" && path ? parseEvents(message).findIndex(({ value }) => value !== undefined && hasPath(value, path)) : -1);
+
 export class Pane {
   constructor(number, title, follow) {
     Object.assign(this, { number, title, follow, mode: null, viewer: null, selected: null, marks: [] });
@@ -40,9 +56,10 @@ export class Pane {
     return message.form === "events" ? (message.events ?? []).map(({ text }) => text).join("\n\n") : message.body ?? "";
   }
 
-  /** Show a message, or null, with marks: [{number, weight, path, ghost, says, event}]. */
-  show(message, marks, absent = "No try came to this.") {
-    Object.assign(this, { message, marks, absent, layout: new Layout(), opened: new Set() });
+  /** Show a message, or null, with marks: [{number, weight, path, ghost, says, event}]. `partner` is the other
+   *  side's message: a value that is only there is marked where it came. */
+  show(message, marks, partner, absent) {
+    Object.assign(this, { message, marks, partner, absent, layout: new Layout(), opened: new Set() });
     const modes = { json: ["Body", "Headers", "Raw"], events: ["Timeline", "Joined", "Headers", "Raw"], text: ["Body", "Headers"], binary: ["Body", "Headers"] };
     this.modes = message ? modes[message.form] ?? ["Body", "Headers"] : [];
     if (message?.form === "json") { this.parsed = parseOr(message.body ?? ""); if (this.parsed.error) this.modes = ["Body", "Headers"]; }
@@ -60,15 +77,10 @@ export class Pane {
   }
 
   readEvents() {
-    const events = this.message.events ?? [];
-    this.events = events.map(({ at_ms: at, text }, index) => {
-      const { name, data } = parseEvent(text);
-      const found = data === null ? {} : parseOr(data);
-      return { index, at, gap: index ? at - events[index - 1].at_ms : null, name: name ?? found.value?.type ?? null, data, value: found.value, text, marks: [] };
-    });
+    this.events = parseEvents(this.message).map((event) => ({ ...event, marks: [] }));
     this.homeless = [];
     for (const mark of this.marks) {
-      const event = this.events[mark.event] ?? this.events.find(({ value }) => value !== undefined && mark.path && hasPath(value, mark.path)) ?? this.events.find(({ value }) => value !== undefined && mark.ghost && hasPath(value, mark.ghost.slice(0, -1)));
+      const event = this.events[mark.event] ?? this.events[findEvent(this.message, mark.path)] ?? this.events[Math.min(findEvent(this.partner, mark.ghost), this.events.length - 1)];
       if (event) event.marks.push(mark); else this.homeless.push(mark);
     }
   }
@@ -155,12 +167,12 @@ export class Pane {
 
 /** A row of the timeline: when, how long after the one before, what, and how it begins. */
 function drawEvent(event, before) {
-  return h("span", { class: "text foldable event" }, h("span", { class: "at" }, duration(event.at)), h("span", { class: "gap" }, event.gap === null ? "" : `+${duration(event.gap)}`),
+  return h("span", { class: "text foldable event" }, h("span", { class: "at" }, duration(event.at)), h("span", { class: "gap" }, event.gap === null ? "" : event.gap < 0.05 ? "·" : `+${duration(event.gap)}`),
     event.name && h("span", { class: "t-k" }, reveal(event.name), " "), drawNews(event, before));
 }
 
 /** What an event says that the one before did not; all of it if they have nothing in common. */
-function drawNews({ value, data, text }, before) {
+export function drawNews({ value, data, text }, before) {
   const news = value !== undefined && before?.value !== undefined ? findNews(before.value, value) : null;
   if (!news?.length) return h("span", { class: "t-p" }, reveal((data ?? text).slice(0, 400).replaceAll("\n", " ")));
   return h("span", { class: "t-p" }, news.map(([key, found]) => [h("span", { class: "soft" }, `${reveal(key)} `), h("span", { class: typeof found === "string" ? "t-s" : "t-n" }, reveal(JSON.stringify(found)).slice(0, 300)), "  "]));

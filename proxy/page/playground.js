@@ -3,6 +3,7 @@
 import { ApiError, getAbout, post } from "./api.js";
 import { announce, attempt, button, empty, field, fill, h, put, select } from "./dom.js";
 import { bytes, duration, reveal } from "./format.js";
+import { drawNews } from "./pane.js";
 import { readEvents } from "./sse.js";
 import { textOf } from "./stream.js";
 
@@ -41,7 +42,7 @@ class Playground {
     const sample = structuredClone(this.served.sample ?? {});
     if (models.length && !models.includes(sample.model)) sample.model = models[0];
     this.body.value = kept.bodies.get(route) ?? pretty(sample);
-    fill(this.path, `POST ${this.served.path}`);
+    fill(this.path, `POST ${this.served.path}`, Object.entries(this.served.headers ?? {}).map(([name, value]) => `\n${name}: ${value}`));
     fill(this.model, models.map((name) => h("option", { value: name }, reveal(name))));
     this.model.disabled = !models.length;
     this.check();
@@ -79,7 +80,7 @@ class Playground {
     const begin = performance.now();
     fill(this.answer, h("p", { class: "note" }, "Waiting"));
     await attempt(async () => {
-      const response = await post("send", { path: this.served.path, headers: {}, body }, { raw: true, signal: this.sending.signal });
+      const response = await post("send", { path: this.served.path, headers: this.served.headers ?? {}, body }, { raw: true, signal: this.sending.signal });
       const view = this.show(response, begin);
       if (/event-stream/.test(response.headers.get("Content-Type") ?? "")) await readEvents(response, view.take);
       else view.whole(await response.text());
@@ -98,16 +99,18 @@ class Playground {
       h("div", { class: "headline" }, h("strong", { class: response.ok ? "is-ok" : "is-fault" }, response.status), clock, h("span", { class: "grow" }), id && h("a", { class: "button", href: `#/exchange/${encodeURIComponent(id)}` }, "See the exchange")),
       changes && h("p", { class: "notice" }, h("span", { class: "soft" }, "x-dragoman-changes: "), h("code", {}, reveal(changes))), text, raw);
     text.hidden = true;
-    let first = null, count = 0, size = 0;
+    let first = null, last = null, count = 0, size = 0;
     return {
       take: (event) => {
         first ??= performance.now() - begin;
         count += 1;
         size += event.text.length;
-        let said = "";
-        try { said = textOf(JSON.parse(event.data)); } catch { /* such as [DONE] */ }
+        let value;
+        try { value = JSON.parse(event.data); } catch { /* such as [DONE] */ }
+        const said = textOf(value);
         if (said) { text.hidden = false; text.append(said); }
-        if (size < SHOWN) put(raw, h("span", { class: "soft" }, `${duration(performance.now() - begin).padStart(8)}  `), reveal(event.text).replaceAll("\n", "\n          "), "\n");
+        if (size < SHOWN) put(raw, h("div", { class: "event-line" }, h("span", { class: "soft" }, `${duration(performance.now() - begin).padStart(8)}  `), event.name && h("span", { class: "t-k" }, reveal(event.name), " "), drawNews({ ...event, value }, last)));
+        last = { value };
         fill(clock, `${duration(first)} to the first of ${count} events`);
       },
       whole: (body) => {

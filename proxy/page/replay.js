@@ -11,12 +11,12 @@ export async function openReplay(detail) {
   if (!about) return;
   const wish = { model: "", target: "", profile: "", policy: {} };
   const fields = [field("Model", select("Model", [["", `as sent${detail.model ? ` (${reveal(detail.model)})` : ""}`], ...about.models.map(({ name }) => name)], "", (value) => { wish.model = value; }))];
-  if (about.targets?.length) fields.push(field("Target", select("Target", [["", "as the routes choose"], ...about.targets], "", (value) => { wish.target = value; })));
+  if (about.targets?.length) fields.push(field("Target", h("input", { list: "targets", placeholder: "as the routes choose", "aria-label": "Target", spellcheck: "false", oninput: (event) => { wish.target = event.target.value.trim(); } })), h("datalist", { id: "targets" }, about.targets.map((value) => h("option", { value }))));
   const profiles = [...new Set(Object.values(about.profiles ?? {}).flat())];
   if (profiles.length) fields.push(field("Profile of the provider", select("Profile", [["", "as configured"], ...profiles], "", (value) => { wish.profile = value; })));
-  const policies = (about.policies ?? []).map(({ name, values, describes }) => field(name.replaceAll("_", " "), select(name, [["", "as configured"], ...values.map(String)], "", (value) => {
+  const policies = (about.policies ?? []).map(({ name, values }) => field(name.replaceAll("_", " "), select(name, [["", "as configured"], ...values.map(String)], "", (value) => {
     if (value === "") delete wish.policy[name]; else wish.policy[name] = values.find((one) => String(one) === value);
-  }, { title: describes, "data-policy": name })));
+  }, { "data-policy": name })));
   const note = h("div", { role: "status" });
   const send = button("Replay", () => run(), { class: "main" });
   const box = openDialog("Replay", [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from urllib.parse import urlencode
 
 from dragoman.adapters.call import JsonObject
 from dragoman.adapters.dialect import COMPANIONS, Dialect
@@ -40,6 +41,7 @@ def list_addresses(dialects: Mapping[str, Dialect], state: RouterState) -> list[
             "dialect": name,
             "protocol": protocol,
             "path": path.replace("{name}", first),
+            "headers": _list_headers(dialects, protocol),
             "sample": {"model": first, **_SAMPLES[protocol]},
         }
         for name, dialect in dialects.items()
@@ -53,8 +55,15 @@ def _list_protocols(state: RouterState, model: str) -> set[str]:
 
 
 def _list_paths(dialect: Dialect) -> Iterator[tuple[str, str]]:
-    """The protocols with their shortest address that names the dialect, if there is one."""
+    """The protocols with their shortest address of the usual form that names the dialect, if there is one."""
+    query = f"?{urlencode(dialect.query)}" if dialect.query else ""
     for protocol in dialect.served:
-        paths = sorted(dialect.served_paths(protocol), key=len)
+        paths = sorted(dialect.paths.get(protocol) or dialect.served_paths(protocol), key=len)
         own = [path for path in paths if path.startswith(f"/{dialect.name}/")]
-        yield protocol, (own or paths)[0]
+        yield protocol, (own or paths)[0] + query
+
+
+def _list_headers(dialects: Mapping[str, Dialect], protocol: str) -> dict[str, str]:
+    """The headers that requests of the protocol must have in some dialect; the others accept them."""
+    serving = (dialect for dialect in dialects.values() if protocol in dialect.served)
+    return {name: value for dialect in serving for name, value in dialect.headers.items()}

@@ -25,6 +25,7 @@ from dragoman.proxy.telemetry.mask import Mask
 from .access import SECURITY_HEADERS, PageAccess
 from .assets import INDEX, LOGIN, read_asset
 from .capabilities import list_addresses, list_models
+from .choices import list_policies, list_profiles, list_targets
 from .configuration import describe_configuration
 from .event_feed import EventFeed
 from .exchanges import create_content_mask, describe_buffer, render_exchange, summarize
@@ -126,6 +127,9 @@ class Page:
                 "now": time.time(),
                 "models": list_models(gateway.state),
                 "serves": list_addresses(gateway.dialects, gateway.state),
+                "policies": list_policies(),
+                "targets": list_targets(gateway.states.current.config),
+                "profiles": list_profiles(gateway.states.current.config, gateway.dialects),
                 "buffer": describe_buffer(self._inspector),
             }
         )
