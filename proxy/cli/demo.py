@@ -14,7 +14,12 @@ __all__ = ["demo"]
 def demo(
     port: Annotated[
         int | None,
-        typer.Option(min=0, max=65535, help="The proxy's port; 0 takes a free one. Default: 8080, or a free one."),
+        typer.Option(
+            envvar="DRAGOMAN_PORT",
+            min=0,
+            max=65535,
+            help="The proxy's port; 0 takes a free one. Default: 8080, or a free one.",
+        ),
     ] = None,
 ) -> None:
     """Run the proxy with fake providers of every dialect, to look around: no account, no key, no network. Its page

@@ -64,7 +64,8 @@ def create_demo_config(fakes: Sequence[FakeProvider], port: int) -> Config:
     if embedded.can_answer():
         providers["embedded"] = _EMBEDDED
         models[embedded.NAME] = {"targets": [{"provider": "embedded"}]}
-    server = {"host": _HOST, "port": port, "inspect": "bodies", "drain": {"delay": 0.001, "timeout": 1.0}}
+    server: dict[str, Any] = {"host": _HOST, "port": port, "inspect": "bodies"}
+    server |= {"default_model": next(reversed(models)), "drain": {"delay": 0.001, "timeout": 1.0}}
     return Config.model_validate(
         {"server": server, "providers": providers, "models": models, "store": {"kind": "memory"}}
     )

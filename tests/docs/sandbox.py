@@ -26,7 +26,7 @@ __all__ = ["HOUSES", "Sandbox", "matches", "split_commands"]
 PATIENCE = 60.0  # seconds
 _BIN = Path(sys.executable).parent
 _PORT = re.compile(r"(?<![\w.-])(8000|8080|8474|9000|9001|9002|9003|9004|9005|9100)(?![\w.])")
-_SERVER = re.compile(r"(?:[A-Z_]+=\S+ )*(?:uv run )?dragoman (?:serve|fake|chaos)\b(?!.*--(?:list|help)\b)")
+_SERVER = re.compile(r"(?:[A-Z_]+=\S+ )*(?:uv run )?dragoman (?:serve|demo|fake|chaos)\b(?!.*--(?:list|help)\b)")
 _FILES = Path(__file__).with_name("files")
 _FAKES = [
     f"dragoman fake {dialect} --port 900{number}"
@@ -66,6 +66,7 @@ class Sandbox:
             (folder / name).symlink_to(ROOT / name)
         shutil.copytree(_FILES / "all", folder, dirs_exist_ok=True)
         shutil.copytree(ROOT / "examples", folder / "examples")
+        shutil.copytree(ROOT / "examples" / "payloads", folder, dirs_exist_ok=True)
         own = _FILES / Path(page).stem
         if own.is_dir():
             shutil.copytree(own, folder, dirs_exist_ok=True)

@@ -23,9 +23,10 @@ def choose_model(client: ChatClient) -> str:
         raise ChatError("the server lists no model; name one with --model", 400)
     if len(names) == 1:
         return names[0]
-    name = client.fetch_default_model() or names[0]
-    print(f"{name}, one of {len(names)} models (--model names another)", file=sys.stderr)
-    return name
+    if (default := client.fetch_default_model()) is not None:
+        return default
+    print(f"{names[0]}, the first of {len(names)} models (--model names another)", file=sys.stderr)
+    return names[0]
 
 
 def print_answer(client: ChatClient, model: str, messages: Sequence[Message]) -> str:

@@ -32,7 +32,7 @@ def count_lists(fake: FakeProvider) -> int:
     return sum(request.method == "GET" for request in fake.requests)
 
 
-@pytest.mark.parametrize("dialect", [name for name, one in registry.items() if one.model_list and name != "databricks"])
+@pytest.mark.parametrize("dialect", [name for name, one in registry.items() if one.model_list])
 async def test_the_names_behind_a_pattern_are_listed(dialect: str, proxy: StartProxy) -> None:
     async with FakeProvider(dialect, api_key="sk-fake") as fake:
         key = {} if dialect == "mindie" else {"api_key": "sk-fake"}
