@@ -1,7 +1,8 @@
 """Which dialect an endpoint speaks, and at which base address: the one whose paths, errors and list of models fit best.
 
 Nothing here costs tokens: for each dialect its list of models is requested, and a request without messages is posted to
-its first address. The answers are compared with the forms in the dialect's `fake.json`.
+its first address, or to the others if that is not served. The answers are compared with the forms in the dialect's
+`fake.json`.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ __all__ = ["Choice", "choose_dialect", "count_choice_requests", "list_bases", "l
 Send = Callable[[Request], Awaitable[Response]]
 
 _SERVED, _CERTAIN = 0.5, 0.9
+_NOT_TRIED = ("models", "count_tokens")
 _INCOMPLETE = {"max_tokens": 1}
 """No request of any protocol; a server that answers it all the same writes little."""
 
@@ -51,7 +53,7 @@ async def choose_dialect(url: str, target: Target, send: Send, only: str = "") -
     for name in [only] if only else DIALECTS:
         for base in list_bases(url, name):
             try:
-                found.append(await _try_dialect(name, base, target, send))
+                found.append(await _try_dialect(name, base, target, send, thoroughly=bool(only)))
             except UnreachableError as error:
                 failures.append(error)
     if failures and not found:
@@ -62,7 +64,7 @@ async def choose_dialect(url: str, target: Target, send: Send, only: str = "") -
 
 def count_choice_requests(url: str, only: str = "") -> int:
     """The most requests that the choice sends."""
-    return sum(2 * len(list_bases(url, name)) for name in ([only] if only else DIALECTS))
+    return sum(len(load_dialect(name).paths) * len(list_bases(url, name)) for name in ([only] if only else DIALECTS))
 
 
 def list_bases(url: str, dialect: str) -> list[str]:
@@ -85,29 +87,42 @@ def _cut_overlap(path: str, appended: str) -> str:
     return path
 
 
-async def _try_dialect(name: str, base: str, target: Target, send: Send) -> Choice:
-    """Raises UnreachableError."""
-    data = load_dialect(name)
+async def _try_dialect(name: str, base: str, target: Target, send: Send, *, thoroughly: bool) -> Choice:
+    """Try the dialect's first address, and with `thoroughly`, or if there is a list of models, the others too until one
+    is served. Raises UnreachableError."""
     mine = Target(base, name, target.model or "learn", target.key, headers=target.headers)
-    listed, models, models_evidence = 0.0, None, None
-    if "models" in data.paths:
-        request = _build(mine, "models", {"method": "GET"})
+    listed, models, shown = await _try_models(mine, send)
+    protocols = [protocol for protocol in load_dialect(name).paths if protocol not in _NOT_TRIED]
+    for protocol in protocols if thoroughly or models is not None else protocols[:1]:
+        request = _build(mine, protocol, {"body": _INCOMPLETE, "model": False})
         response = await send(request)
-        body = _read_json(response)
-        listed = _compare(data.models, body) if response.status == 200 else 0.0
-        if listed >= _SERVED:
-            models, models_evidence = list_models(name, body), describe_exchange(request, response)
-    first = next(protocol for protocol in data.paths if protocol != "models")
-    request = _build(mine, first, {"body": _INCOMPLETE, "model": False})
+        similar = _compare_error(name, response)
+        if not is_not_served(response) or (similar >= _CERTAIN and "{model}" in load_dialect(name).paths[protocol][0]):
+            evidence = describe_exchange(request, response)
+            return Choice(name, base, _SERVED + similar + listed, evidence, models, shown)
+    return Choice(name, base, 0.0, None, None, None)
+
+
+async def _try_models(target: Target, send: Send) -> tuple[float, list[str] | None, Evidence | None]:
+    """How well the list of models fits, the names in it, and what shows them. Raises UnreachableError."""
+    data = load_dialect(target.dialect)
+    if "models" not in data.paths:
+        return 0.0, None, None
+    request = _build(target, "models", {"method": "GET"})
     response = await send(request)
+    body = _read_json(response)
+    listed = _compare(data.models, body) if response.status == 200 else 0.0
+    if listed < _SERVED:
+        return listed, None, None
+    return listed, list_models(target.dialect, body), describe_exchange(request, response)
+
+
+def _compare_error(dialect: str, response: Response) -> float:
+    """How well an error fits the forms that the dialect has for its status."""
     status = response.status
-    forms = [form["body"] for form in data.errors.forms if status >= 400 and status in form.get("status", (status,))]
-    similar = max((_compare(form, _read_json(response)) for form in forms), default=0.0)
-    served = not is_not_served(response) or (status == 404 and "{model}" in data.paths[first][0])
-    if not served or (is_not_served(response) and similar < _CERTAIN):
-        return Choice(name, base, 0.0, None, None, None)
-    evidence = describe_exchange(request, response)
-    return Choice(name, base, _SERVED + similar + listed, evidence, models, models_evidence)
+    forms = [form for form in load_dialect(dialect).errors.forms if status >= 400]
+    bodies = [form["body"] for form in forms if status in form.get("status", (status,))]
+    return max((_compare(form, _read_json(response)) for form in bodies), default=0.0)
 
 
 def _build(target: Target, protocol: str, text: JsonObject) -> Request:

@@ -12,6 +12,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal, TypeAlias
 
 from dragoman.contract.dialects import load_dialect
 from dragoman.contract.json_path import find_value
@@ -27,6 +28,10 @@ from .probes import FieldProbe, ProtocolProbe
 
 __all__ = ["FieldLearner"]
 
+Shown: TypeAlias = Literal["accepted", "unclear", "wrong", "ignored"]
+"""What an answer shows of a field: it was honored, that cannot be seen, it does something else, or nothing."""
+_ORDER: tuple[Shown, ...] = ("accepted", "unclear", "wrong", "ignored")
+"""Of several ways to use a field, the first of these counts."""
 _LIMITED = 3
 """The limit on tokens that probes with `shows: limited` send."""
 
@@ -166,11 +171,15 @@ class FieldLearner:
             self.findings.learn(name, "accepted", accepted[0].describe("accepted"))
             return
         judged = [(answer, *check(answer, usual)) for answer in accepted]
-        answer, honored, seen = min(judged, key=lambda one: (True, None, False).index(one[1]))
-        if honored is None:
+        answer, state, seen = min(judged, key=lambda one: _ORDER.index(one[1]))
+        if state == "unclear":
             self.findings.give_up(name, seen)
         else:
-            self.findings.learn(name, "accepted" if honored else "ignored", answer.describe(seen))
+            self.findings.learn(name, state, answer.describe(seen))
+
+
+def _decide(is_honored: bool) -> Shown:
+    return "accepted" if is_honored else "ignored"
 
 
 def _find_letter(text: str) -> str:
@@ -180,39 +189,42 @@ def _find_letter(text: str) -> str:
     return letter if count > 1 else ""
 
 
-def _shows_two_choices(answer: Answer, _usual: Outcome) -> tuple[bool | None, str]:
+def _shows_two_choices(answer: Answer, _usual: Outcome) -> tuple[Shown, str]:
     assert answer.outcome is not None
     count = len(answer.outcome.content.choices)
-    return count >= 2, f"{count} choice{'s' * (count != 1)} for n: 2"
+    return _decide(count >= 2), f"{count} choice{'s' * (count != 1)} for n: 2"
 
 
-def _shows_logprobs(answer: Answer, _usual: Outcome) -> tuple[bool | None, str]:
+def _shows_logprobs(answer: Answer, _usual: Outcome) -> tuple[Shown, str]:
     assert answer.outcome is not None
     if not any(answer.outcome.content.texts):
-        return None, "the model wrote no text"
+        return "unclear", "the model wrote no text"
     found = any(choice.logprobs for choice in answer.outcome.content.choices.values())
-    return found, "log probabilities" if found else "no log probabilities"
+    return _decide(found), "log probabilities" if found else "no log probabilities"
 
 
-def _shows_stop(answer: Answer, _usual: Outcome) -> tuple[bool | None, str]:
-    """Whether the text ends before the stop sequence. A server that includes the sequence ends with it."""
+def _shows_stop(answer: Answer, _usual: Outcome) -> tuple[Shown, str]:
+    """Whether the text ends before the stop sequence."""
     assert answer.outcome is not None
     request, texts = answer.outcome.request, answer.outcome.content.texts
     sequences = request.get("stop") or request.get("stop_sequences") or [""]
-    sequence = str(sequences[0])
-    after = (texts or [""])[0].partition(sequence)[2]
-    return not after.strip(), f"{'the text goes on' if after.strip() else 'no text'} after {sequence!r}"
+    sequence, text = str(sequences[0]), (texts or [""])[0]
+    if sequence not in text:
+        return "accepted", f"no {sequence!r} in the text"
+    if text.partition(sequence)[2].strip():
+        return "ignored", f"the text goes on after {sequence!r}"
+    return "wrong", f"the text ends with {sequence!r}, not before it"
 
 
-def _shows_limit(answer: Answer, usual: Outcome) -> tuple[bool | None, str]:
+def _shows_limit(answer: Answer, usual: Outcome) -> tuple[Shown, str]:
     """Whether the usage says that the limit was kept, if the usual answer is longer."""
     assert answer.outcome is not None
     wrote, longer = _count_written(answer.outcome), _count_written(usual)
     if wrote is None or longer is None:
-        return None, "the replies have no count of tokens"
+        return "unclear", "the replies have no count of tokens"
     if longer <= _LIMITED:
-        return None, f"the usual answer has only {longer} tokens"
-    return wrote <= _LIMITED, f"{wrote} tokens for a limit of {_LIMITED}"
+        return "unclear", f"the usual answer has only {longer} tokens"
+    return _decide(wrote <= _LIMITED), f"{wrote} tokens for a limit of {_LIMITED}"
 
 
 def _count_written(outcome: Outcome) -> int | None:
@@ -221,19 +233,19 @@ def _count_written(outcome: Outcome) -> int | None:
     return next((count for count in found if isinstance(count, int)), None)
 
 
-def _shows_four_numbers(answer: Answer, _usual: Outcome) -> tuple[bool | None, str]:
+def _shows_four_numbers(answer: Answer, _usual: Outcome) -> tuple[Shown, str]:
     assert answer.outcome is not None
     vector = find_value(answer.outcome.body, "data[0].embedding")
     if not isinstance(vector, list):
-        return None, "the vector is no list of numbers"
-    return len(vector) == 4, f"{len(vector)} numbers for dimensions: 4"
+        return "unclear", "the vector is no list of numbers"
+    return _decide(len(vector) == 4), f"{len(vector)} numbers for dimensions: 4"
 
 
-_SHOWN: Mapping[str, Callable[[Answer, Outcome], tuple[bool | None, str]]] = {
+_SHOWN: Mapping[str, Callable[[Answer, Outcome], tuple[Shown, str]]] = {
     "limited": _shows_limit,
     "two_choices": _shows_two_choices,
     "stopped": _shows_stop,
     "logprobs": _shows_logprobs,
     "four_numbers": _shows_four_numbers,
 }
-"""What an answer shows of a field: whether it was honored, None if that cannot be seen, and what was seen."""
+"""What an answer shows of a field, and what was seen."""

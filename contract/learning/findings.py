@@ -11,7 +11,7 @@ __all__ = ["LACKING", "UNKNOWN_FIELD", "Evidence", "Finding", "Findings", "Inval
 
 UNKNOWN_FIELD = "x_dragoman_learn"
 """A field that no API has: what an endpoint does with it says whether its acceptance of others means anything."""
-LACKING = ("refused", "ignored", "crashes")
+LACKING = ("refused", "ignored", "wrong", "crashes")
 """What an endpoint does with a field that it lacks."""
 
 VERSION = 1

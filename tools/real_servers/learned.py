@@ -26,7 +26,7 @@ from dragoman.proxy.config.load import check_text
 
 __all__ = ["OWN_ENGINE", "LearnedServer", "Report", "learn_own_engine", "learn_server"]
 
-_TIMEOUT = 60.0  # seconds
+_TIMEOUT = 180.0  # seconds; some servers take a minute on a busy machine
 OWN_ENGINE = "dragoman"
 """The name of dragoman's own engine among the servers to learn."""
 _MINI = "dragoman-mini"
