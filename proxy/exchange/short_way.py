@@ -86,7 +86,7 @@ async def take_short_way(
     single = begin_call(route, client, candidate.plan, record.request_id)
     if single is None or not candidate.provider.slots.take():
         return Leftover(raw, body)
-    record.key, record.model = caller.name, body["model"]
+    record.key, record.key_metadata, record.model = caller.name, caller.metadata, body["model"]
     found = await _make_call(candidate, single, deadline, record)
     if isinstance(found, EarlyCall):
         return Leftover(raw, body, found)
@@ -116,7 +116,7 @@ def _find_caller(request: BaseRequest, route: Route, state: RouterState, server:
         caller = state.keys.authenticate(headers)
     except Fault:
         return None
-    return caller if caller.limiter is None else None
+    return caller if caller.limiter is None and caller.budget is None else None
 
 
 async def _make_call(
@@ -127,6 +127,7 @@ async def _make_call(
     began, is_taken = record.elapsed_ms(), False
     response: UpstreamResponse | None = None
     record.attempts, record.target, record.receipt = 1, candidate.label, single.receipt
+    record.price = candidate.choice.price
     record.provider = candidate.plan.dialect.telemetry_name or candidate.plan.dialect.name
     deadline.start_try(provider.timeouts.total)
     health.begin()

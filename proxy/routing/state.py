@@ -89,10 +89,17 @@ class RouterState:
             kept = {name for name, one in self._providers.items() if one.upstream in previous.upstreams}
             self._healths.take_over(previous._healths, kept)
             self._unserved = {place: known for place, known in previous._unserved.items() if place[0] in kept}
-        self._models = {name: self._create_entry(config, name, model) for name, model in config.models.items()}
-        self._only_targets = {
-            name: entry.targets[0] for name, entry in self._models.items() if _has_only_target(name, entry)
-        }
+        self._models: dict[str, _ModelEntry] = {}
+        self._only_targets: dict[str, Candidate] = {}
+        for name, model in config.models.items():
+            self.add_model(config, name, model)
+
+    def add_model(self, config: Config, name: str, model: Model) -> None:
+        """Plan a model of the configuration. Thousands of them take so long that those of a state which others wait for
+        are added one by one."""
+        entry = self._models[name] = self._create_entry(config, name, model)
+        if _has_only_target(name, entry):
+            self._only_targets[name] = entry.targets[0]
 
     @property
     def providers(self) -> Collection[ProviderState]:

@@ -147,7 +147,7 @@ class Reloader:
         self.status.problem, self.status.succeeded_at = "", time.time()
         self._count("ok")
         took = round(time.perf_counter() - started, 3)
-        changes = list_changes(old.config, config)
+        changes = await asyncio.to_thread(list_changes, old.config, config)
         self._log.info("reloaded", cause=cause, seconds=took, configuration=new.digest, **_cut("changes", changes))
         if fixed:
             text = "these settings stay as they are until a restart"

@@ -33,6 +33,8 @@ from dragoman.proxy.upstreams.supervision.supervisor import EngineError
 
 __all__ = ["ServingState", "ServingStates", "StartError", "StateBuilder"]
 
+_BATCH = 16  # models that are planned before others run
+
 _Request = TypeVar("_Request")
 
 
@@ -79,6 +81,10 @@ class StateBuilder:
         _refuse_exposure(config, self._insecure)
         router = self._create_router(config, None if previous is None else previous.router)
         try:
+            for number, (name, model) in enumerate(config.models.items(), 1):
+                router.add_model(config, name, model)
+                if number % _BATCH == 0:
+                    await asyncio.sleep(0)
             await start_engines(router.routed_upstreams, self._log)
         except BaseException as error:
             await router.close(keep=[] if previous is None else previous.router.upstreams)
@@ -95,9 +101,10 @@ class StateBuilder:
         )
 
     def _create_router(self, config: Config, previous: RouterState | None) -> RouterState:
+        """The state without models."""
         try:
             return RouterState(
-                config,
+                config.model_copy(update={"models": {}}),
                 self._dialects,
                 self._random,
                 observer=self._observer,

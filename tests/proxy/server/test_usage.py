@@ -82,9 +82,11 @@ def test_cached_tokens_have_a_price_of_their_own() -> None:
 
 def test_days_and_months_begin_at_zero(ledger: UsageLedger, clock: Clock) -> None:
     ledger.count(make_record("a"))
+    assert (ledger.find("a").day_tokens, ledger.find("a").month_tokens) == (15, 15)
     clock.set("2027-02-02T00:00:00")
     assert (ledger.find("a").day_tokens, ledger.find("a").month_tokens) == (0, 0)
     ledger.count(make_record("a"))
+    assert ledger.find("a").day_tokens == 15
     clock.set("2027-02-03T00:00:00")
     assert (ledger.find("a").day_tokens, ledger.find("a").month_tokens) == (0, 15)
 
@@ -93,7 +95,9 @@ async def test_each_day_has_its_rows(ledger: UsageLedger, clock: Clock) -> None:
     store, writer = MemoryStore(), create_writer(ledger)
     await writer.open(store)
     ledger.count(make_record("a"))
+    await writer.flush()
     clock.set("2027-02-01T00:00:01")
+    await writer.flush()
     ledger.count(make_record("a"))
     ledger.count(make_record("a"))
     await writer.close()
