@@ -1,4 +1,4 @@
-"""`python -m tools.release [--out DIR] [--tag]`: builds a release, checks it and, if it is told to, tags the commit.
+"""`python -m tools.release [--out DIR] [--tag]`: builds a release, checks it and, with `--tag`, tags the commit.
 
     1. exports the commit, so that nothing of the working tree gets into the files, and builds wheel and sdist
     2. checks their metadata and contents, and that the sdist builds the same wheel
