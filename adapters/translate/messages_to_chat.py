@@ -1,7 +1,7 @@
 """Translates a Messages stream to a chat stream, in hub form.
 
 Theory of operation. Each event becomes a chunk with one delta. A table maps the type of the event, and a second one the
-type of the delta, to a handler. Events that are in no table, such as pings, are ignored:
+type of the delta, to a handler. What events say that are in no table is a recorded loss:
 
     message_start                    the role, and empty content
     a block begins                   a call: its id and name; sealed reasoning: the block; else its text, if it has one
@@ -138,13 +138,20 @@ class MessagesToChat(StreamTranslatorBase):
             return []
         out: list[Output] = []
         handler = _HANDLERS.get(body["type"])
-        if handler is not None:
+        if handler is None:
+            self._drop_event(body)
+        else:
             if not body.keys() <= _EVENT_KEYS:
                 record_unused_keys(body, _EVENT_KEYS, (), self._ctx, "chat")
             if not self._envelope:
                 self._begin(body.get("message") or {}, out)
             handler(self, body, out)
         return out
+
+    def _drop_event(self, event: JsonObject) -> None:
+        """Record what an event of an unknown type says: betas add types."""
+        for key in [name for name, value in event.items() if name != "type" and value]:
+            self._changes.record_drop((key,), f"chat has no place for the {key} of the event {event['type'][:100]}")
 
     def _begin(self, message: JsonObject, out: list[Output]) -> None:
         self._envelope = begin_chat(message, "chat.completion.chunk", self._ctx)

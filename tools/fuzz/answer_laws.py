@@ -45,6 +45,7 @@ _ENVELOPE = frozenset(
         "embedding",
     }
 )
+_CITED = frozenset({"citations", "annotations", "annotation"})
 _OF_THE_END = frozenset({"native_finish_reason", "sequence_number", "obfuscation"})
 """What may appear where values are compared by path: the finish reason's change says why."""
 _POSITIONS = frozenset({"output_index", "content_index", "summary_index", "annotation_index"})
@@ -144,11 +145,9 @@ def _find_holes(pair: Pair, before: JsonObject, after: JsonObject, changes: Sequ
         asked = CHECKED.get(pair.spoken, frozenset())
         unmap = map_positions(before, after, changes) if is_same_protocol else lambda path: path
         return find_holes(before, after, changes, unmap, exempt=exempt, by_path=is_same_protocol, asked=asked)
-    if not is_same_protocol and "messages" in (pair.spoken, pair.called):
-        return ()  # its events have other paths than chunks and items; texts are compared as such
     if is_same_protocol:
         return find_stream_holes(before, after, changes, _OF_THE_END | _POSITIONS)
-    if "responses" in (pair.spoken, pair.called):
+    if "responses" in (pair.spoken, pair.called) and "messages" not in (pair.spoken, pair.called):
         given, got = _take_last_response(before), _take_last_response(after)
         exempt = _find_exempt(pair) | PIECES  # texts are compared as such
         return find_holes(given, got, changes, exempt=exempt) if given and got else ()
@@ -169,7 +168,7 @@ def _take_last_response(body: JsonObject) -> JsonObject | None:
 def _find_exempt(pair: Pair) -> frozenset[str]:
     """The keys of a reply that may differ: a response repeats the settings of a request."""
     if "messages" in (pair.spoken, pair.called):
-        return _ENVELOPE | _SETTINGS | PIECES | {"content", "citations", "annotations"}  # texts are compared as such
+        return _ENVELOPE | _SETTINGS | PIECES | _CITED | {"content", "index"}  # texts are compared as such
     if "responses" not in (pair.spoken, pair.called):
         return _ENVELOPE
     return _ENVELOPE | _SETTINGS

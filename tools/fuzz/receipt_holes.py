@@ -39,6 +39,8 @@ WHOLE: frozenset[Path] = frozenset(
 _WORDS = {"type", "object", "role", "index", "status", "id", "model", "sequence_number", "output_index"}
 _WORDS |= {"content_index", "summary_index", "annotation_index", "item_id"}
 PIECES = {"content", "text", "delta", "arguments", "input", "reasoning_content", "refusal"}
+_BLOCK_KEYS = frozenset({"content_block", "delta"})
+"""Keys of the events of Messages that are about the blocks of the message."""
 _VALUE = re.compile(r" = .* (?=was lost|appeared)", re.DOTALL)
 _NOTHING: tuple[Any, ...] = (None, "", [], {}, 0, False)
 
@@ -193,6 +195,11 @@ def _is_about(place: Path, path: Path) -> bool:
         return True  # a choice, or a block, had become an item before it was dropped
     if path[:1] in (("output",), ("content",), ("stop_sequence",)) and place[:1] == ("choices",) and len(place) > 1:
         return True  # an item, or a block, had become a choice
+    if len(place) > 1 and not _BLOCK_KEYS.isdisjoint(path):
+        if place[0] in ("choices", "output"):
+            return True  # the block had become a choice, or an item
+        if place[0] == "content":
+            return not isinstance(place[-1], str) or place[-1] in path  # a block, or a key of one
     inner = path[2:] if path[:1] == ("events",) else path[1:] if path[:1] == ("joined",) else None
     if inner is None:
         return False

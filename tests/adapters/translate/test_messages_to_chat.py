@@ -255,7 +255,18 @@ def test_blocks_and_deltas_that_chat_lacks_are_recorded_losses() -> None:
     ]
 
 
-def test_pings_and_unknown_events_are_ignored() -> None:
+def test_what_an_unknown_event_says_is_a_recorded_loss() -> None:
+    odd = [make_event("something_new", index=index, note={"a": 1}) for index in (0, 3)]
+    outputs = [START, *odd, begin(0, "text", text="Hi"), end(0), finish(), STOP, End()]
+    translator = MessagesToChat(ctx := make_context())
+    translate(translator, outputs)
+    assert [change.reason for change in ctx.receipt.losses] == [
+        "chat has no place for the note of the event something_new",
+        "chat has no place for the index of the event something_new",
+    ]
+
+
+def test_pings_and_unknown_events_have_no_chunks() -> None:
     ping, odd = make_event("ping"), make_event("something_new", index=0)
     outputs = [ping, START, odd, begin(0, "text", text="Hi"), ping, end(0), finish(), STOP, End()]
     assert [body["choices"][0]["delta"] for body in chunks(outputs)[:2]] == [
