@@ -20,12 +20,15 @@ from dragoman.adapters.call import JsonObject
 from dragoman.adapters.faults import KINDS, Fault
 from dragoman.proxy.config.models import Config, Drain, Key
 from dragoman.proxy.server.lifecycle import start
+from dragoman.proxy.server.page.exchanges import create_content_mask, render_exchange
+from dragoman.proxy.telemetry.mask import Mask, collect_secrets
 
 from .client_request import ClientRequest
 from .explain import explain, find_key
 from .formatting import Line, format_response_head
 from .output import format_json, print_json, print_lines, write_bytes
 from .plan_formatting import format_plan
+from .recorded_answers import format_raw_answers, format_reply_changes
 
 __all__ = ["call"]
 
@@ -33,11 +36,12 @@ _SSE = "text/event-stream"
 _TRANSPORT_HEADERS = frozenset({"date", "server", "connection", "content-length", "transfer-encoding"})
 _EXIT_CODES = {"client": 1, "provider": 3, "proxy": 3}
 _NO_ANSWER = 3
+_MOST_RECORDED = 1024**3  # bytes of an exchange: a sixteenth of it, and a quarter of that for each message
 
 
-async def call(config: Config, request: ClientRequest) -> int:
-    """Print the plan, send the request, print the answer. Returns the exit status: 0 for a complete answer, 1 for a
-    fault of the client, 3 for one of the provider or the network.
+async def call(config: Config, request: ClientRequest, *, raw: bool = False) -> int:
+    """Print the plan, send the request, print the answer; if `raw`, also what providers answered, as it came. Returns
+    the exit status: 0 for a complete answer, 1 for a fault of the client, 3 for one of the provider or the network.
 
     The plan and the call draw targets with the same seed, so both have the same targets. Raises UsageError,
     StartError.
@@ -49,10 +53,16 @@ async def call(config: Config, request: ClientRequest) -> int:
     log = io.BytesIO()
     private = _create_private_config(config, request.key)
     proxy = await start(private, log_stream=log, random=Random(seed))
+    proxy.inspector.configure("bodies" if raw else "heads", _MOST_RECORDED, is_used=True)
     try:
         status = await _send(proxy.url, private, request)
     finally:
         await proxy.stop()
+    if (exchange := next(proxy.inspector.list_newest(), None)) is not None and exchange.recording is not None:
+        if raw:
+            mask = create_content_mask(exchange, Mask(collect_secrets(private)))
+            print_lines(format_raw_answers(render_exchange(exchange, mask)["tries"]))
+        print_lines(format_reply_changes(exchange.recording))
     log_line = _find_exchange(log.getvalue())
     print_lines(_format_outcome(log_line))
     return _choose_exit_code(status, log_line)

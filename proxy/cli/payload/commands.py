@@ -210,6 +210,7 @@ def call(
     query: Query = None,
     message: Message = None,
     stream: Annotated[bool, typer.Option("--stream", help="Ask for a stream.")] = False,
+    raw: Annotated[bool, typer.Option("--raw", help="Also show what the provider answered, as it came.")] = False,
     insecure: Insecure = False,
     env_file: EnvFile = None,
 ) -> None:
@@ -224,7 +225,7 @@ def call(
 
         request = _create_request(source, file, message, model, key, header, query, stream)
         try:
-            code = asyncio.run(call_proxy(loaded, request))
+            code = asyncio.run(call_proxy(loaded, request, raw=raw))
         except StartError as error:
             exit_with_error(str(error))
     raise typer.Exit(code)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from typing import Any
 
 from dragoman.adapters.call import JsonObject
 from dragoman.adapters.changes import Change
@@ -18,9 +17,6 @@ from .messages import list_headers, render_message
 from .sources import Side, find_source
 
 __all__ = ["create_content_mask", "describe_buffer", "render_exchange", "summarize"]
-
-_TOKENS_IN = ("prompt_tokens", "input_tokens")
-_TOKENS_OUT = ("completion_tokens", "output_tokens")
 
 
 def describe_buffer(inspector: Inspector) -> JsonObject:
@@ -38,7 +34,7 @@ def create_content_mask(entry: InspectedExchange, mask: Mask) -> ContentMask:
 def summarize(entry: InspectedExchange, mask: ContentMask) -> JsonObject:
     """The exchange as one line of the list."""
     record = entry.record
-    receipt, usage = record.receipt, record.usage or {}
+    receipt = record.receipt
     weights = Counter(change.weight for change in receipt.changes) if receipt is not None else Counter()
     has_ended = entry.has_ended
     summary = {
@@ -60,8 +56,8 @@ def summarize(entry: InspectedExchange, mask: ContentMask) -> JsonObject:
         "attempts": record.attempts,
         "first_token_ms": record.first_token_ms,
         "duration_ms": entry.duration_ms if has_ended else record.elapsed_ms(),
-        "tokens_in": _find_count(usage, _TOKENS_IN),
-        "tokens_out": _find_count(usage, _TOKENS_OUT),
+        "tokens_in": record.tokens.input,
+        "tokens_out": record.tokens.output,
         "changes": {"form": weights["form"], "loss": weights["loss"]},
         "replayed_from": entry.replayed_from,
     }
@@ -128,10 +124,6 @@ def _find_secrets(recording: Recording) -> set[str]:
     messages += [message for call in recording.calls for message in (call.request, call.reply)]
     found = {secret for message in messages for secret in find_header_secrets(list_headers(message))}
     return found | {secret.decode("utf-8", "replace") for call in recording.calls for secret in call.secrets}
-
-
-def _find_count(usage: dict[str, Any], names: tuple[str, ...]) -> int | None:
-    return next((usage[name] for name in names if isinstance(usage.get(name), int)), None)
 
 
 def _to_ms(seconds: float) -> float:

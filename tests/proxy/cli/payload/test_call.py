@@ -85,6 +85,32 @@ def test_stream(run: Run, fake: FakeProvider) -> None:
     assert "first event after" in result.stderr
 
 
+def test_the_receipt_of_the_answer(run: Run, fake: FakeProvider) -> None:
+    result = run("call", "--model", "m", "--message", "fake:list-content")
+    assert result.exit_code == 0, result.stderr
+    changes = result.stderr.partition("changes to the answer\n")[2].partition("\ntarget ")[0]
+    assert changes.startswith("form  ") or changes == "nothing changed"
+    assert "model: the address names the endpoint" not in changes  # a change to the request
+
+
+@pytest.mark.parametrize("stream", [(), ("--stream",)])
+def test_the_raw_answer_on_request(run: Run, fake: FakeProvider, stream: tuple[str, ...]) -> None:
+    plain, raw = (run("call", "--model", "m", "--message", "hi", *stream, *more) for more in ((), ("--raw",)))
+    assert "p/up answered" not in plain.stderr
+    assert raw.exit_code == 0, raw.stderr
+    shown = raw.stderr.partition("\np/up answered\nHTTP/1.1 200")[2].partition("changes to the answer")[0]
+    assert "Content-Type: " in shown or "content-type: " in shown
+    assert ("data: {" if stream else '"choices"') in shown
+    assert "canary" not in raw.output
+    assert raw.stdout.startswith("data: {" if stream else "{")
+
+
+def test_the_raw_answer_of_every_try(run: Run, fake: FakeProvider) -> None:
+    result = run("call", "--model", "m", "--message", "fake:rate-limit", "--raw")
+    assert result.exit_code == 3
+    assert "\nHTTP/1.1 429" in result.stderr
+
+
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_client_dialects(dialect: str, run: Run, fake: FakeProvider) -> None:
     for stream in ((), ("--stream",)):
