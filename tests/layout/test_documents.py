@@ -109,3 +109,19 @@ def test_comparison_has_the_numbers_of_the_matrix() -> None:
 def test_files_that_are_named_exist(page: Path) -> None:
     missing = [name for name in FILE.findall(prose_of(page)) if not (ROOT / name).exists()]
     assert missing == []
+
+
+_FROM_INDEX = re.compile(r"(?:pip install|uvx|uv tool install|pipx install)(?: -\S+)* ['\"]?dragoman(?![\w./-])")
+
+
+def from_index(text: str) -> list[str]:
+    return _FROM_INDEX.findall(text)
+
+
+def test_no_page_and_no_hint_installs_dragoman_by_its_name() -> None:
+    """The name is not published: whoever takes it could run code on a reader's machine."""
+    for line in ("pip install dragoman", "uv pip install 'dragoman[local]'", "uvx dragoman demo"):
+        assert from_index(line)
+    folders = ("adapters", "contract", "local_engine", "proxy", "tools")
+    sources = [file for folder in folders for file in (ROOT / folder).rglob("*.py")]
+    assert not [file for file in (*PAGES, *sources) if from_index(file.read_text("utf-8"))]
