@@ -92,7 +92,7 @@ def find_free_port() -> int:
 
 
 def tell_story(story: Story) -> None:
-    question = 'chat "Which dialects does dragoman speak?"'
+    question = 'chat "Why do I need dragoman?"'
     port, fake = find_free_port(), find_free_port()
     own = {"DRAGOMAN_PORT": str(port), "DRAGOMAN_BASE_URL": f"http://127.0.0.1:{port}/v1"}
     subprocess.run(["git", "clone", "--quiet", str(ROOT), str(story.clone)], check=True)
