@@ -40,7 +40,13 @@ async function check(response) {
 }
 
 export const getJson = async (path, options) => (await check(await call(path, options))).json();
-export const getText = async (path) => (await check(await call(path))).text();
+
+/** A text that the server offers as a file: {name, text}. */
+export async function getFile(path) {
+  const response = await check(await call(path));
+  const name = /filename="([^"]+)"/.exec(response.headers.get("Content-Disposition") ?? "")?.[1] ?? "export.txt";
+  return { name, text: await response.text() };
+}
 
 /** What the server is and serves; asked once, or again with `fresh`. */
 export async function getAbout(fresh = false) {

@@ -60,6 +60,10 @@ class ReplayRouter(RouterState):
             found = iter([next(known, None) or self._create_target(model, extra)])
         return map(self._adapt, found)
 
+    def find_only_target(self, model: object, caller: Caller) -> Candidate | None:
+        """None: the choice is applied to the targets of `list_candidates`."""
+        return None
+
     def list_candidates_after(
         self, reason: str, model: str, extra: ExtraParameters | None = None, session: str | None = None
     ) -> Iterator[Candidate]:

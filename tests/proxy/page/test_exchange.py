@@ -97,6 +97,7 @@ async def test_changes_lead_to_panes_and_back_by_keyboard(page: Page, fake: Fake
 
 async def test_json_folds_by_keyboard(page: Page, fake: FakeServer) -> None:
     await open_exchange(page, fake)
+    await page.until("document.querySelectorAll('.pane-1 .row').length > 8")
     await page.press("1")
     assert await page.run("document.querySelector('.panes').dataset.large") == "1"
     for key in ("ArrowDown", "ArrowDown", "ArrowLeft"):

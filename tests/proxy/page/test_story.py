@@ -3,7 +3,10 @@ sent again under another policy."""
 
 from __future__ import annotations
 
+import asyncio
+import sys
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import aiohttp
 import pytest
@@ -60,7 +63,9 @@ async def test_why_a_field_was_dropped(page: Page, rig: RunningProxy) -> None:
     assert "seed" in await read_text(page, ".pane-2 .row.is-selected")
     assert '"seed"' not in await read_text(page, ".pane-2")
     assert '"max_tokens": 9' in await read_text(page, ".pane-2")
-    assert "the target's API does not have it" in await read_text(page, ".change.is-selected")
+    change = await read_text(page, ".change.is-selected")
+    for part in ("the target's API does not have it", "policy", "unsupported", "databricks/chat.request (actual)"):
+        assert part in change
     await page.run(click_text(".pane .tabs button", "Headers"))
     assert "sk-fake-provider-key" not in await page.run("document.body.innerText")
     assert await page.run(NAMELESS) == []
@@ -89,6 +94,31 @@ async def test_replay_under_another_policy(page: Page, rig: RunningProxy) -> Non
     await page.until("document.querySelectorAll('.list tbody tr').length === 2")
     assert "replay" in await read_text(page, ".list tbody tr")
     page.complaints.clear()  # none of the page; the browser notes a status of 400 elsewhere
+
+
+async def test_a_contract_case_is_exported_and_runs(page: Page, rig: RunningProxy, tmp_path: Path) -> None:
+    await send(rig, CHAT)
+    await page.go(rig.url)
+    await page.until("document.querySelector('.list tbody a')")
+    await page.press("j")
+    await page.press("Enter")
+    await page.until(PANES)
+    await page.press("e")
+    await page.until("document.querySelector('.export')?.innerText.startsWith('curl ')")
+    await page.click("[data-form=case]")
+    await page.until("document.querySelector('.export').innerText.startsWith('protocol: chat')")
+    await page.send("Browser.setDownloadBehavior", behavior="allow", downloadPath=str(tmp_path))
+    await page.click("dialog .main")
+    async with asyncio.timeout(30):
+        while not (files := await asyncio.to_thread(lambda: [*tmp_path.glob("*.yaml")])):  # noqa: ASYNC110 - the browser is another process
+            await asyncio.sleep(0.02)
+    assert "seed: 7" in files[0].read_text()
+    given = ("--base-url", f"{rig.url}/v1", "--model", "to-databricks", "--cases", str(tmp_path))
+    command = (sys.executable, "-m", "dragoman", "contract", "run", *given)
+    process = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)
+    output, _ = await process.communicate()
+    assert process.returncode == 0, output.decode()
+    await page.press("Escape")
 
 
 async def test_playground_streams_through_the_proxy(page: Page, rig: RunningProxy) -> None:
