@@ -14,8 +14,10 @@ from urllib.parse import urlsplit, urlunsplit
 
 from dragoman.contract.dialects import DIALECTS, build_path, load_dialect
 from dragoman.contract.exchange import Request, Response, UnreachableError
+from dragoman.contract.json_path import ABSENT, find_value
 from dragoman.contract.json_types import JsonObject, JsonValue
 from dragoman.contract.model import Case, Expectation, Step
+from dragoman.contract.routes import MODEL
 from dragoman.contract.served import is_not_served
 from dragoman.contract.target import Target, build_request
 
@@ -157,10 +159,20 @@ def _list_keys(value: JsonValue, path: str = "") -> Iterator[str]:
 
 def list_models(dialect: str, body: JsonValue) -> list[str]:
     """List the names of a list of models: what is where the dialect's own list has its model."""
-    form = load_dialect(dialect).models
-    key = "id" if isinstance(form, dict) and isinstance(form.get("data"), list) else "model_name"
-    if not isinstance(body, dict):
-        return []
-    entries = body.get("data") if key == "id" else [body]
-    names = [entry.get(key) for entry in entries if isinstance(entry, dict)] if isinstance(entries, list) else []
+    place = _find_place(load_dialect(dialect).models, "")
+    found = find_value(body, place) if place is not None else ABSENT
+    names = found if isinstance(found, list) else [found]
     return [name for name in names if isinstance(name, str) and name]
+
+
+def _find_place(form: JsonValue, path: str) -> str | None:
+    """Find the path of the fake's model in its list, as `data[*].id`."""
+    if form == MODEL:
+        return path
+    items: list[tuple[str, JsonValue]] = []
+    if isinstance(form, dict):
+        items = [(f"{path}.{key}".lstrip("."), item) for key, item in form.items()]
+    elif isinstance(form, list):
+        items = [(f"{path}[*]", item) for item in form]
+    places = (_find_place(item, place) for place, item in items)
+    return next((place for place in places if place is not None), None)

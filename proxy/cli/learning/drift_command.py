@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +12,7 @@ import typer
 from typer import Option
 
 from dragoman.contract.option_groups import expand_groups
-from dragoman.proxy.cli.options import exit_on_config_errors, exit_with_error
+from dragoman.proxy.cli.options import exit_on_config_errors, exit_with_error, read_environment
 
 from .options import AskOptions
 
@@ -90,7 +89,8 @@ def _read_report(known: KnownOptions, content: Any) -> tuple[Findings, Question]
         old = Findings.from_json(content)
     except InvalidFindingsError as error:
         exit_with_error(f"{known.file}: {error}")
-    return old, Question(old.base_url, old.dialect, known.model or old.model, read_key(known.api_key_env))
+    key = read_key(known.api_key_env, read_environment(None, known.file))
+    return old, Question(old.base_url, old.dialect, known.model or old.model, key)
 
 
 def _read_configuration(known: KnownOptions, insecure: bool) -> tuple[dict[str, Any], Question]:
@@ -100,7 +100,8 @@ def _read_configuration(known: KnownOptions, insecure: bool) -> tuple[dict[str, 
     from .session import Question, read_key
 
     with exit_on_config_errors():
-        config = check(known.file, os.environ, insecure=insecure).config
+        env = read_environment(None, known.file)
+        config = check(known.file, env, insecure=insecure).config
     name, model, target = _choose_target(config, known)
     provider = config.providers[name]
     if not provider.dialect or not provider.base_url:
@@ -115,9 +116,8 @@ def _read_configuration(known: KnownOptions, insecure: bool) -> tuple[dict[str, 
         "takes": target.takes,
         "max_tokens_name": target.max_tokens_name,
     }
-    key = provider.api_key.get_secret_value() if provider.api_key else read_key(known.api_key_env)
-    headers = {header: str(value) for header, value in provider.headers.items()}
-    return settings, Question(provider.base_url, provider.dialect, model, key, headers)
+    key = provider.api_key.get_secret_value() if provider.api_key else read_key(known.api_key_env, env)
+    return settings, Question(provider.base_url, provider.dialect, model, key, provider.headers)
 
 
 def _choose_target(config: Config, known: KnownOptions) -> tuple[str, str, TargetChoice]:

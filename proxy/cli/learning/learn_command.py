@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
@@ -18,7 +17,7 @@ from typer import Option
 
 from dragoman.adapters.registry import NAMES
 from dragoman.contract.option_groups import expand_groups
-from dragoman.proxy.cli.options import exit_with_error
+from dragoman.proxy.cli.options import exit_on_config_errors, exit_with_error, read_environment
 
 from .options import AskOptions
 
@@ -76,14 +75,16 @@ def learn(endpoint: EndpointOptions, output: OutputOptions, ask: AskOptions) -> 
         if one is not None and not ask.dry_run:
             check_output(one, overwrite=ask.force)
     headers = _parse_headers(endpoint.header or [])
-    sent = {key: _fill_variables(value) for key, value in headers.items()}
-    question = Question(url, endpoint.dialect or "", endpoint.model, read_key(endpoint.api_key_env), sent)
+    with exit_on_config_errors():
+        env = read_environment(None, file, must_exist=False)
+    sent = {key: _fill_variables(value, env) for key, value in headers.items()}
+    question = Question(url, endpoint.dialect or "", endpoint.model, read_key(endpoint.api_key_env, env), sent)
     findings = ask_endpoint(question, ask)
     text = render_entry(findings, EntryNames(name, endpoint.api_key_env or "", headers), _describe_command())
     if ask.json_file is not None:
         write_atomically(ask.json_file, json.dumps(findings.to_json(), indent=1) + "\n", overwrite=ask.force)
     write_atomically(file, text, overwrite=ask.force)
-    _report(findings, text, file, insecure=ask.insecure)
+    _report(findings, text, file, env, insecure=ask.insecure)
     if findings.interrupted:
         raise typer.Exit(INTERRUPTED if "by the user" in findings.interrupted else UNREACHABLE)
 
@@ -127,13 +128,13 @@ def _parse_headers(texts: Sequence[str]) -> dict[str, str]:
     return headers
 
 
-def _fill_variables(text: str) -> str:
+def _fill_variables(text: str, env: Mapping[str, str]) -> str:
     """Exits with status 2 if a variable is not set."""
 
     def read(found: re.Match[str]) -> str:
-        if found[1] not in os.environ:
+        if found[1] not in env:
             exit_with_error(f"the environment variable {found[1]} is not set")
-        return os.environ[found[1]]
+        return env[found[1]]
 
     return _VARIABLE.sub(read, text)
 
@@ -143,14 +144,14 @@ def _describe_command() -> str:
     return "dragoman " + shlex.join(sys.argv[1:])
 
 
-def _report(findings: Findings, text: str, file: Path, *, insecure: bool) -> None:
+def _report(findings: Findings, text: str, file: Path, env: Mapping[str, str], *, insecure: bool) -> None:
     """Check the entry as `dragoman check` does, and say what to do next."""
     from dragoman.proxy.cli.options import print_problems
     from dragoman.proxy.config.load import check_text
     from dragoman.proxy.config.problems import ConfigErrors
 
     try:
-        print_problems(check_text(text, str(file), dict(os.environ), insecure=insecure).warnings)
+        print_problems(check_text(text, str(file), env, insecure=insecure).warnings)
     except ConfigErrors as errors:
         print_problems(errors.problems)
     if findings.interrupted:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -35,11 +34,11 @@ class Question:
     headers: Mapping[str, str] = field(default_factory=dict)
 
 
-def read_key(variable: str | None) -> str | None:
+def read_key(variable: str | None, env: Mapping[str, str]) -> str | None:
     """Read the key from the environment. Exits with status 2 if the variable is not set."""
     if not variable:
         return None
-    key = os.environ.get(variable, "").strip()
+    key = env.get(variable, "").strip()
     if not key:
         exit_with_error(f"the environment variable {variable} is not set")
     return key

@@ -11,6 +11,7 @@ from dragoman.contract.exchange import Chunk, Request, Response
 from dragoman.contract.json_types import JsonObject
 from dragoman.contract.learning.entry import derive_settings
 from dragoman.contract.learning.findings import Findings
+from dragoman.contract.learning.learner import LearnError
 from tests.contract.learning.learned import make_learner
 
 TEXT = "one two three four five six seven eight"
@@ -145,3 +146,10 @@ async def test_reasoning_between_tags_is_a_setting() -> None:
     assert derive_settings(findings)["reasoning_tags"] is True
     findings, _ = await learn(lambda body: (200, make_reply("well</think>yes")))
     assert derive_settings(findings)["reasoning_tags"] == "implied"
+
+
+async def test_an_endpoint_without_a_list_of_models_needs_a_name() -> None:
+    learner = make_learner("http://endpoint/v1", dialect="openai", model="")
+    learner.transport = Endpoint(lambda _: (200, make_reply()))
+    with pytest.raises(LearnError, match="--model"):
+        await learner.learn()
