@@ -77,7 +77,11 @@ def test_the_fake_listens_where_the_configuration_calls_it() -> None:
 
 
 def test_prometheus_asks_the_admin_listener() -> None:
-    scrape = YAML(typ="safe").load(FOLDER / "prometheus.yml")["scrape_configs"][0]
+    config = YAML(typ="safe").load(FOLDER / "prometheus.yml")
+    assert any(
+        mount.endswith(f"/etc/prometheus/{config['rule_files'][0]}:ro") for mount in SERVICES["prometheus"]["volumes"]
+    )
+    scrape = config["scrape_configs"][0]
     server = load_config()["server"]
     assert scrape["static_configs"] == [{"targets": [f"dragoman:{server['admin_port']}"]}]
     assert scrape["authorization"]["credentials_file"] == "/run/secrets/admin_key"

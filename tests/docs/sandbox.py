@@ -34,6 +34,7 @@ _FAKES = [
 ]
 
 HOUSES: dict[str, list[str]] = {
+    "a proxy with its store": ["dragoman serve"],
     "the fakes of examples/fakes.yaml": _FAKES,
     "examples/fakes.yaml with its fakes": [*_FAKES, "dragoman serve --config examples/fakes.yaml"],
     "a proxy with the model fast": [_FAKES[0], "dragoman serve --config fast.yaml"],

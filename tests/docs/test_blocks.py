@@ -47,6 +47,10 @@ def test_every_block_has_a_language() -> None:
     assert [block.name for block in BLOCKS if not re.fullmatch(r"[a-z]+", block.language)] == []
 
 
+def test_commands_with_a_prompt_are_consoles() -> None:
+    assert [block.name for block in BLOCKS if block.language == "sh" and re.search(r"^\$ ", block.text, re.M)] == []
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_no_block_is_only_indented(page: object) -> None:
     assert find_unfenced(page.read_text("utf-8")) == []  # type: ignore[attr-defined]
