@@ -52,8 +52,9 @@ class MessagesEventNormalizer:
 
     def start(self, body: JsonObject, raw: bytes | None) -> list[Chunk]:
         """Normalize the first event. Content that it has already becomes blocks."""
-        given = body.get("message")
-        message: JsonObject = given if isinstance(given, dict) else {}
+        message = _as_object(body.get("message"))
+        if not message and body.get("message"):
+            self._changes.record_drop(("message",), "the message that begins is no object")
         made = {**new_message("", ""), **message, **make_envelope(message, self._changes, self._ctx), **_BEGUN}
         made["usage"] = normalize_messages_usage(message.get("usage"), ("input_tokens", "output_tokens"), self._changes)
         blocks = _list_blocks(message.get("content"))

@@ -147,7 +147,7 @@ def _find_holes(pair: Pair, before: JsonObject, after: JsonObject, changes: Sequ
         return find_holes(before, after, changes, unmap, exempt=exempt, by_path=is_same_protocol, asked=asked)
     if is_same_protocol:
         return find_stream_holes(before, after, changes, _OF_THE_END | _POSITIONS)
-    if "responses" in (pair.spoken, pair.called) and "messages" not in (pair.spoken, pair.called):
+    if "responses" in (pair.spoken, pair.called):
         given, got = _take_last_response(before), _take_last_response(after)
         exempt = _find_exempt(pair) | PIECES  # texts are compared as such
         return find_holes(given, got, changes, exempt=exempt) if given and got else ()
@@ -156,9 +156,9 @@ def _find_holes(pair: Pair, before: JsonObject, after: JsonObject, changes: Sequ
 
 def _take_last_response(body: JsonObject) -> JsonObject | None:
     """The response in the last event of a Responses stream, with what only earlier events say of it; None if it has no
-    output. A stream with choices is returned as it is."""
+    output. A stream with choices, or of a message, is returned as it is."""
     events: Sequence[JsonObject] = body["events"]
-    if any("choices" in event for event in events):
+    if any("choices" in event or event.get("type") == "message_delta" for event in events):
         return body
     said = [response for event in events if isinstance(response := event.get("response"), dict)]
     merged = {key: value for response in said for key, value in response.items() if value}

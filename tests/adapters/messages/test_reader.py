@@ -290,6 +290,13 @@ def test_another_content_at_the_beginning_is_a_loss(content: JsonValue) -> None:
     assert [change.before for change in ctx.receipt.losses] == [("content",)]
 
 
+def test_a_beginning_that_is_no_message_is_a_loss() -> None:
+    ctx = make_context()
+    begun = {"type": "message_start", "message": 5}
+    assert outline(relay(encode(begun, *TEXT[1:]), ctx=ctx)) == outline(encode(*TEXT))
+    assert [change.before for change in ctx.receipt.losses] == [("message",)]
+
+
 def test_calls_that_never_end_all_come() -> None:
     raw = encode(
         START, *(event for i in range(3) for event in (block(i, "tool_use"), piece(i, partial_json="{}"))), *ending()
