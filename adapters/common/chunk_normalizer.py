@@ -30,6 +30,8 @@ __all__ = ["ChunkNormalizer"]
 _MOST_TEMPLATES = 8  # per stream
 _PLACE = ("choices",)
 _SAME = {key: f"every chunk gets the same {key}" for key in ENVELOPE}
+_REPEATED = ("service_tier", "system_fingerprint", "obfuscation")
+"""What the chunk with the usage repeats of those before it."""
 _INDEX_TYPES = (int, type(None))  # GitHub Copilot's proxy writes null
 
 
@@ -63,6 +65,7 @@ class ChunkNormalizer:
         self._is_one_off = False  # the last chunk holds keys that later ones will not have
         self._usage = UsageTally(choices_per_prompt)
         self._wants_usage = wants_usage(ctx.request)
+        self._is_for_dragoman = not self._wants_usage and ctx.target.policy.stream_usage == "ask"
         self._templates_left = _MOST_TEMPLATES
 
     def take_failure(self, body: JsonObject) -> Fault | None:
@@ -144,8 +147,12 @@ class ChunkNormalizer:
 
         After the last choice has finished, the next chunk is the one with the usage.
         """
-        self._add_usage(body.pop("usage", None), [])
+        usage = body.pop("usage", None)
+        self._add_usage(usage, [])
         body.pop("choices", None)
+        if usage is not None and self._is_for_dragoman:
+            for key in (*_SAME, *_REPEATED):
+                body.pop(key, None)
         for key, reason in _SAME.items():
             if (value := body.pop(key, None)) and value != self._envelope.get(key, self._kind):
                 self._changes.record_conversion((key,), reason)
@@ -169,7 +176,7 @@ class ChunkNormalizer:
                 reason = "counts get the hub's names; the last ones of each choice count, and all choices are added"
                 self._ctx.receipt.record_conversion(("usage",), reason)
             return {**self._held, **self._envelope, "choices": [], "usage": usage}
-        if usage is not None and self._ctx.target.policy.stream_usage == "leave":
+        if usage is not None and not self._is_for_dragoman:
             self._ctx.receipt.record_drop(("usage",), UNASKED_USAGE, "form")
         for key in self._held:
             self._ctx.receipt.record_drop((key,), "it came after the last chunk that the client gets")

@@ -13,6 +13,7 @@ from __future__ import annotations
 import logging
 import os
 import threading
+import time
 from collections.abc import Mapping, Sequence
 
 from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
@@ -50,6 +51,7 @@ _FIRST = (0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1.0,
 _BETWEEN = (0.01, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.75, 1.0, 2.5)
 _TOKENS = tuple(float(4**power) for power in range(14))
 _PATIENCE = 3.0  # seconds for what is left when the proxy stops
+_QUIET = 10.0  # seconds between two lines of the log
 _MOST_MODELS = 1_000  # names in the metrics: clients may choose them
 
 _Attributes = dict[str, AttributeValue]
@@ -203,14 +205,17 @@ def _is_exported(variable: str) -> bool:
 
 
 class _LogHandler(logging.Handler):
-    """Passes on what the SDK logs. It repeats itself while a collector is away."""
+    """Passes on what the SDK logs, at most one line in ten seconds: it repeats itself while a collector is away."""
 
     def __init__(self, log: Log) -> None:
         super().__init__(logging.WARNING)
         self._log = log
+        self._quiet_until = 0.0
 
     def emit(self, record: logging.LogRecord) -> None:
-        self._log.warning("tracing", message=record.getMessage())
+        if (now := time.monotonic()) >= self._quiet_until:
+            self._quiet_until = now + _QUIET
+            self._log.warning("tracing", message=record.getMessage())
 
 
 def _redirect_logging(log: Log) -> None:
