@@ -157,7 +157,7 @@ class SqliteStore:
                 insert_usage(connection, rows)
                 drop_usage(connection, forget_before)
 
-        await self._write(add)
+        await self._run_writer(add, self._lock_timeout)  # whether responses can be stored is another question
 
     async def load_usage(self, since: str) -> list[UsageRow]:
         return await self._reader.run(partial(select_usage, since=since))
@@ -185,20 +185,23 @@ class SqliteStore:
         return dropped
 
     async def _write(self, job: Callable[[sqlite3.Connection], _T], lock_timeout: float | None = None) -> _T:
-        until = time.monotonic() + (self._lock_timeout if lock_timeout is None else lock_timeout)
+        try:
+            result = await self._run_writer(job, self._lock_timeout if lock_timeout is None else lock_timeout)
+        except StoreError:
+            self._is_failing = True
+            raise
+        self._is_failing = False
+        return result
+
+    async def _run_writer(self, job: Callable[[sqlite3.Connection], _T], lock_timeout: float) -> _T:
+        until = time.monotonic() + lock_timeout
 
         def run(connection: sqlite3.Connection) -> _T:
             wait = max(0.0, until - time.monotonic())
             connection.execute(f"PRAGMA busy_timeout = {wait * 1000:.0f}")
             return job(connection)
 
-        try:
-            result = await self._writer.run(run)
-        except StoreError:
-            self._is_failing = True
-            raise
-        self._is_failing = False
-        return result
+        return await self._writer.run(run)
 
     async def _sweep_forever(self, pause: float, report: Callable[[StoreError], None]) -> None:
         while True:
