@@ -24,13 +24,14 @@ function lineOf(places, path) {
 function draw(root, { file, lines, values, places }) {
   const rows = (lines ?? []).map((line, index) => h("li", { id: `line-${index + 1}` }, h("span", { class: "at", "aria-hidden": "true" }, index + 1), h("code", {}, reveal(line) || " ")));
   const search = h("input", { type: "search", placeholder: "Find a setting", "aria-label": "Find a setting", class: "search", oninput: () => filter() });
+  const written = h("button", { type: "button", class: "small", "aria-pressed": String(rows.length > 0), hidden: !rows.length, title: "Leaves out defaults", onclick: () => { written.setAttribute("aria-pressed", String(written.getAttribute("aria-pressed") !== "true")); filter(); } }, "In the file");
   const tally = h("span", { class: "soft", role: "status" });
   const settings = leaves(values ?? {}).map(([path, value]) => {
     const line = lineOf(places ?? {}, path);
     const show = () => showLine(line);
     const text = isBox(value) ? (Array.isArray(value) ? "[]" : "{}") : JSON.stringify(value);
-    const where = line ? h("button", { type: "button", class: "quiet small", onclick: show, "aria-label": `${path}: line ${line}` }, `line ${line}`) : h("span", { class: "soft" }, "default");
-    return { path, row: h("tr", {}, h("th", { scope: "row" }, reveal(path)), h("td", { class: "mono" }, reveal(text)), h("td", {}, where)) };
+    const where = line ? h("button", { type: "button", class: "quiet small", onclick: show, "aria-label": `${path}: line ${line}` }, `line ${line}`) : h("span", { class: "soft" }, rows.length ? "default" : "");
+    return { path, line, row: h("tr", {}, h("th", { scope: "row" }, reveal(path)), h("td", { class: "mono" }, reveal(text)), h("td", {}, where)) };
   });
   function showLine(number) {
     for (const row of rows) row.classList.toggle("is-selected", row.id === `line-${number}`);
@@ -39,13 +40,14 @@ function draw(root, { file, lines, values, places }) {
   function filter() {
     const wanted = search.value.toLowerCase();
     let shown = 0;
-    for (const { path, row } of settings) { row.hidden = !row.textContent.toLowerCase().includes(wanted) && !path.includes(wanted); shown += !row.hidden; }
+    const all = written.getAttribute("aria-pressed") !== "true";
+    for (const { line, row } of settings) { row.hidden = !(all || line) || !row.textContent.toLowerCase().includes(wanted); shown += !row.hidden; }
     fill(tally, `${count(shown)} of ${count(settings.length)}`);
   }
   fill(root, h("div", { class: "configuration" }, h("h1", { class: "unseen" }, "Configuration"),
     h("section", { class: "pane", "aria-label": "File" }, h("header", {}, h("h2", {}, "File"), h("code", { class: "soft" }, reveal(file ?? "none"))),
       rows.length ? h("ol", { class: "source", tabindex: "0", "aria-label": `Lines of ${file}` }, rows) : empty("No file", h("p", {}, "The configuration comes from the environment and from defaults. ", h("code", {}, "dragoman init"), " writes a file."))),
-    h("section", { class: "pane", "aria-label": "Values in effect" }, h("header", {}, h("h2", {}, "Values in effect"), h("span", { class: "grow" }), tally, search),
+    h("section", { class: "pane", "aria-label": "Values in effect" }, h("header", {}, h("h2", {}, "Values in effect"), h("span", { class: "grow" }), tally, written, search),
       h("div", { class: "values", tabindex: "0", role: "region", "aria-label": "Settings" }, h("table", { class: "plain" }, h("thead", { class: "unseen" }, h("tr", {}, ["Setting", "Value", "From"].map((name) => h("th", { scope: "col" }, name)))), h("tbody", {}, settings.map(({ row }) => row)))))));
   filter();
   return { search };

@@ -2,11 +2,11 @@
 
 import { getJson } from "./api.js";
 import { attempt, empty, fill, h } from "./dom.js";
-import { count, duration, plural, reveal, time } from "./format.js";
+import { bytes, count, duration, plural, reveal, time } from "./format.js";
 
 const EVERY = 2000;
 const STATES = { closed: ["is-ok", "healthy"], open: ["is-fault", "open: not asked"], "half-open": ["is-loss", "half open: being tried"], half_open: ["is-loss", "half open: being tried"] };
-const GAUGES = { in_flight: "in flight", loop_lag_ms: "event loop lag", connections: "connections", waiting: "waiting" };
+const GAUGES = { in_flight: "in flight", loop_lag_ms: "event loop lag", calls_in_flight: "calls to providers", calls_waiting: "calls waiting", exchanges: "exchanges kept" };
 
 function drawTarget(target) {
   const [color, text] = STATES[target.state] ?? ["", target.state ?? ""];
@@ -32,7 +32,7 @@ function drawLimit(limit) {
     h("td", { class: "amount" }, `${count(limit.remaining ?? 0)} of ${count(limit.limit ?? 0)} left`), h("td", { class: "amount soft" }, limit.reset_s === null || limit.reset_s === undefined ? "" : `resets in ${duration(limit.reset_s * 1000)}`));
 }
 
-const showGauge = (name, value) => (/_ms$/.test(name) ? duration(value) : typeof value === "number" ? count(value) : String(value));
+const showGauge = (name, value) => (/_ms$/.test(name) ? duration(value) : /_bytes$/.test(name) ? bytes(value) : typeof value === "number" ? count(value) : String(value));
 
 /** Show the state of providers in `root`, and ask for it again every two seconds. */
 export function openProviders(root) {
@@ -47,7 +47,7 @@ export function openProviders(root) {
   }
   function draw({ providers, limits, gauges }) {
     fill(root, h("div", { class: "page" }, h("h1", { class: "unseen" }, "Providers"),
-      h("dl", { class: "gauges" }, Object.entries(gauges ?? {}).filter(([, value]) => typeof value === "number").map(([name, value]) => h("div", {}, h("dt", {}, GAUGES[name] ?? name.replace(/_ms$/, "").replaceAll("_", " ")), h("dd", {}, showGauge(name, value))))),
+      h("dl", { class: "gauges" }, Object.entries(gauges ?? {}).filter(([, value]) => typeof value === "number").map(([name, value]) => h("div", {}, h("dt", {}, GAUGES[name] ?? name.replace(/_(ms|bytes)$/, "").replaceAll("_", " ")), h("dd", {}, showGauge(name, value))))),
       providers?.length ? h("div", { class: "cards" }, providers.map(drawProvider)) : empty("No provider", h("p", {}, "Add one to the configuration, or set the environment variables of one, and start the proxy again:"), h("pre", {}, "providers:\n  mine:\n    dialect: openai\n    base_url: http://127.0.0.1:8000/v1")),
       h("h2", { class: "heading" }, "Limits in use"),
       limits?.length ? h("div", { class: "card wide-table" }, h("table", { class: "plain limits" }, h("caption", { class: "unseen" }, plural(limits.length, "limit")), h("thead", { class: "unseen" }, h("tr", {}, ["Of", "Limit", "Used", "Left", "Reset"].map((name) => h("th", { scope: "col" }, name)))), h("tbody", {}, limits.map(drawLimit))))
