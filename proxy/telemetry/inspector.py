@@ -1,4 +1,5 @@
 """The inspector: the latest exchanges, for the page. It is a ring buffer that is bounded in bytes.
+The last 16 kB of each exchange that runs may come on top.
 
 With `server.inspect: off` it keeps what the log says of each exchange, of 1,000 at most. With `heads` and `bodies` it
 also keeps recordings. If no page can be served, it keeps nothing.
@@ -9,6 +10,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Iterator
+from functools import partial
 from itertools import count
 from typing import Literal, TypeAlias
 
@@ -97,8 +99,9 @@ class Inspector:
             if len(self._kept) >= _MOST_LISTED:
                 self._drop_oldest()
         else:
-            record.recording = entry.recording = Recording(head, self._most_of_exchange, _MemoryMeter(self, entry))
-            entry.size += sum(len(name) + len(value) + _HEADER for name, value in head.headers)
+            count = partial(self._count, entry)
+            record.recording = entry.recording = Recording(head, self._most_of_exchange, count)
+            entry.size += len(b"".join(map(b"".join, head.headers))) + _HEADER * len(head.headers)
         self._kept.append(entry)
         self.size += entry.size
         self._make_room()
@@ -109,10 +112,13 @@ class Inspector:
 
     def end(self, record: ExchangeRecord) -> None:
         """Keep what is known of an exchange that has ended."""
-        record.recording = None
         entry = self._running.pop(record, None)
         if entry is None:
             return
+        if (recording := record.recording) is not None:
+            record.recording = None
+            self._count(entry)
+            recording.release()
         entry.duration_ms = record.elapsed_ms()
         if (fault := record.fault) is not None:
             entry.fault, entry.message = fault.code or fault.kind, fault.message
@@ -125,12 +131,14 @@ class Inspector:
         """The exchanges, the latest first. The buffer must not change meanwhile."""
         return reversed(self._kept)
 
-    def take(self, entry: InspectedExchange, size: int) -> None:
-        """Count bytes that are kept of an exchange."""
-        if not entry.is_dropped:
+    def _count(self, entry: InspectedExchange) -> None:
+        """Count what is kept of an exchange since the last time."""
+        if (recording := entry.recording) is not None:
+            size, recording.uncounted = recording.uncounted, 0
             entry.size += size
             self.size += size
-            self._make_room()
+            if self.size > self.limit:
+                self._make_room()
 
     def _make_room(self) -> None:
         while self.size > self.limit and self._kept:
@@ -142,18 +150,5 @@ class Inspector:
         self.dropped += 1
         entry.is_dropped = True
         if entry.recording is not None:
-            entry.recording.discard()
+            entry.recording.release()
             entry.recording = None
-
-
-class _MemoryMeter:
-    """Counts the bytes that are kept of one exchange."""
-
-    __slots__ = ("_entry", "_inspector")
-
-    def __init__(self, inspector: Inspector, entry: InspectedExchange) -> None:
-        self._inspector = inspector
-        self._entry = entry
-
-    def __call__(self, size: int) -> None:
-        self._inspector.take(self._entry, size)

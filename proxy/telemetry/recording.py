@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from time import perf_counter
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 from dragoman.adapters.changes import Change, Receipt
 from dragoman.adapters.faults import Fault
@@ -19,6 +19,7 @@ __all__ = ["CallRecording", "Message", "Recording", "ReplyHead", "RequestHead", 
 _CHUNK = 96  # bytes of memory that a chunk takes besides its content
 _CALL = 2048  # of a call
 _CHANGE = 320  # of a change
+_COUNTED = 16 * 1024  # bytes that are counted at once
 
 
 class RequestHead(NamedTuple):
@@ -46,17 +47,34 @@ class ReplyHead(NamedTuple):
 
 
 class Message:
-    """One message: `head` as far as it is known, and the chunks of its body with the time of each. `length` is the
-    size of the whole body, `kept` that of its chunks, in bytes."""
+    """One message: `head` as far as it is known, and the body. `length` is the size of the whole body, `kept` that of
+    its chunks, in bytes."""
 
-    __slots__ = ("chunks", "head", "kept", "length", "times")
+    __slots__ = ("_parts", "head", "kept", "length")
 
     def __init__(self, head: RequestHead | SentHead | ReplyHead | None = None) -> None:
         self.head = head
-        self.chunks: list[bytes] = []
-        self.times: list[float] = []
+        self._parts: list[Any] = _NOTHING  # chunk, time, chunk, time, ...
         self.kept = 0
         self.length = 0
+
+    @property
+    def chunks(self) -> list[bytes]:
+        """The body as it came."""
+        return self._parts[::2]
+
+    @property
+    def times(self) -> list[float]:
+        """When each chunk came, by time.perf_counter."""
+        return self._parts[1::2]
+
+    def append(self, data: bytes) -> None:
+        """Keep one more chunk."""
+        self.kept += len(data)
+        if self._parts:
+            self._parts += (data, perf_counter())
+        else:
+            self._parts = [data, perf_counter()]
 
 
 class CallRecording:
@@ -66,7 +84,7 @@ class CallRecording:
     __slots__ = ("_recording", "attempt", "began", "ended", "fault", "number", "reply", "request", "secrets", "target")
 
     def __init__(self, recording: Recording, target: str, attempt: int, number: int) -> None:
-        self._recording = recording
+        self._recording: Recording | None = recording  # until the call has ended, because it is a cycle of references
         self.target = target
         self.attempt = attempt
         self.number = number
@@ -80,7 +98,8 @@ class CallRecording:
     def record_request(self, head: SentHead, body: bytes) -> None:
         """Record what is sent; only the last request of a call that is sent again with other credentials."""
         self.request = Message(head)
-        self._recording.add(self.request, body)
+        if self._recording is not None:
+            self._recording.add(self.request, body)
 
     def record_reply(self, status: int, headers: Mapping[str, str], secrets: tuple[bytes, ...]) -> None:
         """Record the head of a reply, and the credentials that the call carried."""
@@ -89,12 +108,14 @@ class CallRecording:
 
     def add_reply(self, data: bytes) -> None:
         """Record more bytes of the reply."""
-        self._recording.add(self.reply, data)
+        if self._recording is not None:
+            self._recording.add(self.reply, data)
 
     def end(self, fault: Fault | None) -> None:
         """Record how the call ended."""
         self.ended = perf_counter()
         self.fault = None if fault is None else fault.code or fault.kind
+        self._recording = None
 
 
 class TryRecording(NamedTuple):
@@ -109,17 +130,25 @@ class TryRecording(NamedTuple):
         return self.receipt.changes
 
 
-TakeMemory: TypeAlias = Callable[[int], None]
-
-
 class Recording:
     """The messages of one exchange. `most` bytes are kept of it, and a quarter of them of each message; 0 keeps heads
-    alone. `take_memory` gets the bytes that are kept."""
+    alone. `count_memory` is called from time to time; `uncounted` are the bytes that were kept since then."""
 
-    __slots__ = ("_left", "_most_of_message", "_take_memory", "calls", "keeps_bodies", "reply", "request", "tries")
+    __slots__ = (
+        "_count_memory",
+        "_left",
+        "_most_of_message",
+        "calls",
+        "keeps_bodies",
+        "reply",
+        "request",
+        "tries",
+        "uncounted",
+    )
 
-    def __init__(self, head: RequestHead, most: int, take_memory: TakeMemory) -> None:
-        self._take_memory = take_memory
+    def __init__(self, head: RequestHead, most: int, count_memory: Callable[[], None]) -> None:
+        self._count_memory = count_memory
+        self.uncounted = 0
         self.keeps_bodies = most > 0
         self._left = most
         self._most_of_message = most // 4
@@ -138,23 +167,25 @@ class Recording:
 
     def begin_call(self, target: str, receipt: Receipt, number: int) -> CallRecording:
         """Record a call of the try with this receipt."""
-        attempt = next((place for place, one in enumerate(self.tries, 1) if one.receipt is receipt), 0)
+        attempt = len(self.tries)
+        while attempt and self.tries[attempt - 1].receipt is not receipt:
+            attempt -= 1
         call = CallRecording(self, target, attempt, number)
         self.calls.append(call)
-        self._take_memory(_CALL)
+        self.uncounted += _CALL
         return call
 
     def end(self, status: int | None, headers: Mapping[str, str] | None) -> None:
         """Record the head of the client's reply, if it has got one."""
         if status is not None:
             self.reply.head = ReplyHead(status, headers or {})
-        self._take_memory(_CHANGE * sum(len(one.changes) for one in self.tries))
+        for one in self.tries:
+            self.uncounted += _CHANGE * len(one.receipt.changes)
 
-    def discard(self) -> None:
-        """Forget the messages, and keep nothing of what comes."""
+    def release(self) -> None:
+        """Count nothing more: the exchange has ended, or is not kept any more."""
         self._left = 0
-        self.calls, self.tries = [], []
-        self.request, self.reply = Message(), Message()
+        self._count_memory = _count_nothing
 
     def add(self, message: Message, data: bytes) -> None:
         """Keep more bytes of a message's body, as far as the limits allow."""
@@ -165,8 +196,16 @@ class Recording:
             if room <= 0:
                 return
             data, size = data[:room], room
-        message.kept += size
-        message.chunks.append(data)
-        message.times.append(perf_counter())
-        self._left -= size + _CHUNK
-        self._take_memory(size + _CHUNK)
+        message.append(data)
+        size += _CHUNK
+        self._left -= size
+        self.uncounted += size
+        if self.uncounted >= _COUNTED:
+            self._count_memory()
+
+
+_NOTHING: list[Any] = []
+
+
+def _count_nothing() -> None:
+    """The memory of what is not kept does not count."""
