@@ -1,7 +1,7 @@
 """Recordings: the bytes of an exchange, for people who look at it on the page.
 
-A recording refers to bytes that exist anyway and copies next to nothing. It is decoded, masked and rendered only when
-someone looks. It has a limit for each message and one for all of them; what comes later is counted, and not kept.
+A recording is decoded, masked and rendered only when someone looks. It has a limit for each message and one for all of
+them; what comes later is counted, and not kept.
 """
 
 from __future__ import annotations
@@ -188,15 +188,16 @@ class Recording:
         self._count_memory = _count_nothing
 
     def add(self, message: Message, data: bytes) -> None:
-        """Keep more bytes of a message's body, as far as the limits allow."""
+        """Keep more bytes of a message's body, as far as the limits allow. They are copied: what orjson writes may take
+        eight times as much memory as its length says."""
         size = len(data)
         message.length += size
         room = min(self._left, self._most_of_message - message.kept)
         if room < size:
             if room <= 0:
                 return
-            data, size = data[:room], room
-        message.append(data)
+            size = room
+        message.append(bytes(memoryview(data)[:size]))
         size += _CHUNK
         self._left -= size
         self.uncounted += size

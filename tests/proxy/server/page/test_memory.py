@@ -65,7 +65,7 @@ async def ask_many(proxy: ServingProcess, count: int) -> None:
 async def test_the_memory_for_exchanges_is_bounded(tmp_path: Path) -> None:
     seen: set[int] = set()
     async with listen(answer) as port:
-        config = configure(port, server={"inspect": "bodies", "inspect_bytes": LIMIT})
+        config = configure(port, server={"inspect": "bodies", "inspect_bytes": f"{LIMIT}B"})
         async with serve(tmp_path, config, "--log-level", "warning") as proxy:
             await ask_many(proxy, 80)
             before = read_memory(proxy)
