@@ -19,7 +19,7 @@ from aiohttp.web_response import StreamResponse
 
 from dragoman.adapters.faults import Fault
 
-from .aiohttp_server import SingleWriteResponse
+from .aiohttp_server import SingleWriteResponse, has_plain_chunks, write_chunk
 from .deadline import Deadline
 from .json_response import add_server
 
@@ -72,6 +72,7 @@ class EventStreamResponse:
     __slots__ = (
         "_committing",
         "_get_headers",
+        "_has_plain_chunks",
         "_hold_timer",
         "_last_write",
         "_loop",
@@ -107,6 +108,7 @@ class EventStreamResponse:
         self._last_write = 0.0
         self._ping_timer: asyncio.TimerHandle | None = None
         self._pinging: asyncio.Task[None] | None = None
+        self._has_plain_chunks = False  # decided after the first write
         self.response: StreamResponse | None = None
         self.bytes_written = 0
 
@@ -117,8 +119,15 @@ class EventStreamResponse:
     async def write(self, data: bytes) -> None:
         """Send bytes, with the headers before the first ones. Waits while the client reads more slowly. Raises
         ClientDisconnected."""
-        self.deadline.enter_phase("write", self._stall)
         try:
+            if self._has_plain_chunks and 0 < len(data) <= _LARGEST:
+                write_chunk(self._request, data)
+                if self._protocol.writing_paused:
+                    self.deadline.enter_phase("write", self._stall)
+                    await self._request.writer.drain()
+                self._record_write(len(data))
+                return
+            self.deadline.enter_phase("write", self._stall)
             if self._committing is not None:  # this task sends the headers, even if it has not begun yet
                 await self._committing
                 self._committing = None
@@ -136,7 +145,11 @@ class EventStreamResponse:
             raise ClientDisconnected(self.deadline.as_fault(error)) from None
         except ConnectionError:
             raise ClientDisconnected from None
-        self.bytes_written += len(data)
+        self._has_plain_chunks = has_plain_chunks(self._request)
+        self._record_write(len(data))
+
+    def _record_write(self, size: int) -> None:
+        self.bytes_written += size
         if (pings := self._pings) is not None:
             self._last_write = self._loop.time()
             self._ping_timer = self._ping_timer or self._loop.call_later(pings.after, self._ping_if_silent, pings)

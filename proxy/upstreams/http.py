@@ -26,7 +26,7 @@ from dragoman.adapters.call import Call, Headers
 from dragoman.adapters.faults import Fault
 from dragoman.proxy.config.models import Provider
 from dragoman.proxy.config.traffic import Timeouts
-from dragoman.proxy.http.aiohttp_server import take_rest
+from dragoman.proxy.http.aiohttp_server import read_some, take_rest
 from dragoman.proxy.http.tls import create_tls_context
 from dragoman.proxy.telemetry.recording import CallRecording, SentHead
 from dragoman.proxy.telemetry.sent_secrets import find_credentials, find_secret_headers
@@ -194,7 +194,7 @@ class HttpUpstreamResponse:
         if not self._is_stream and (rest := take_rest(content)) is not None:
             return rest
         try:
-            return await (content.read(_MOST_READ) if self._is_stream else content.readany())
+            return await (read_some(content, _MOST_READ) if self._is_stream else content.readany())
         except CLIENT_ERRORS as error:
             error.__traceback__ = None  # aiohttp keeps the error: with its frames it would be a cycle of references
             raise to_fault(error, self._name) from error
