@@ -111,7 +111,8 @@ class Gateway:
                 return await self._list_models(serving, request, headers, path, query)
             if path in HEALTH:
                 return self._answer_health(serving, request, headers, path)
-            if is_page_path(path) and is_open_page(serving.config) and is_local_request(host, request.headers):
+            is_page = is_page_path(path) and request.method != "CONNECT"  # whose target is no path
+            if is_page and is_open_page(serving.config) and is_local_request(host, request.headers):
                 return await self.page.answer(request, path, self._page_access)
             raise serving.routes.unknown_path(path, request.headers)
         except Fault as fault:
