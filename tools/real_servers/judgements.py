@@ -26,6 +26,7 @@ small model that it serves. (LitServe calls an application, `tools/real_servers/
 not LitServe's doing.) A line is one cause, with what the server sends and the cases that show it. The reports and
 `contract/cases/` name the source of each requirement.
 
+<!-- not run: needs the installed servers -->
 ```console
 $ uv run python -m tools.real_servers judge       # starts each server, runs the suite, and writes this page
 $ uv run python -m tools.real_servers judge vllm --only 'chat/stream/*'

@@ -25,6 +25,7 @@ and write JSON as far as a model of a million parameters can. The official SDK a
 directly, and through dragoman under each value of the policy `replies`. This page is written by the command;
 [Recordings](#recordings) says where the bytes are.
 
+<!-- not run: installs the servers, and takes hours -->
 ```console
 $ uv run python -m tools.real_servers install     # each into an environment of its own, below your cache folder
 $ uv run python -m tools.real_servers compare     # starts each on 127.0.0.1, asks, and writes this page
@@ -64,6 +65,7 @@ with the request, the head of the reply, and its body in the pieces in which it 
 in all dialects, whole and cut anywhere. Addresses and paths of the machine are masked. `dragoman fake --replay
 contract/recordings/vllm` answers as that server did.
 
+<!-- not run: needs the installed servers -->
 ```console
 $ uv run python -m tools.real_servers record      # makes them again
 ```
