@@ -25,7 +25,7 @@ from dragoman.adapters.jsontext import BOM, read_object
 from dragoman.adapters.pipeline import SingleCall, SingleReply, begin_call, has_plain_head
 from dragoman.adapters.routes import Route
 from dragoman.proxy.config.models import Server
-from dragoman.proxy.http.aiohttp_server import take_rest
+from dragoman.proxy.http.aiohttp_bodies import take_rest
 from dragoman.proxy.http.deadline import Deadline
 from dragoman.proxy.http.json_response import create_reply_response
 from dragoman.proxy.http.stream_response import send_large

@@ -3,7 +3,7 @@
 The application answers requests that the HTTP parser rejects, in HTTP/1.1, and its answer quotes nothing of them. If a
 client leaves, its handler is cancelled. Only the application writes a log.
 
-This module alone uses parts of aiohttp's server that aiohttp does not document; `test_aiohttp_server_internals.py`
+This module and `aiohttp_bodies` alone use parts of aiohttp's server that aiohttp does not document; `test_aiohttp_server_internals.py`
 names them, and the releases that have them.
 """
 
@@ -18,7 +18,7 @@ from aiohttp import HttpVersion10, HttpVersion11
 from aiohttp.helpers import rfc822_formatted_time
 from aiohttp.http_exceptions import HttpProcessingError, LineTooLong
 from aiohttp.http_parser import HttpRequestParser
-from aiohttp.http_writer import StreamWriter, _serialize_headers
+from aiohttp.http_writer import _serialize_headers
 from aiohttp.streams import EMPTY_PAYLOAD, StreamReader
 from aiohttp.web_protocol import ERROR, RequestHandler, RequestPayloadError, _ErrInfo
 from aiohttp.web_request import BaseRequest
@@ -36,11 +36,7 @@ __all__ = [
     "HttpServer",
     "RequestPayloadError",
     "SingleWriteResponse",
-    "has_plain_chunks",
-    "read_some",
     "send_continue",
-    "take_rest",
-    "write_chunk",
 ]
 
 _MOST_HEADERS = 100
@@ -121,46 +117,6 @@ async def send_continue(request: BaseRequest) -> None:
     """Send the interim response 100. The final response has not begun after it."""
     await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
     request.writer.output_size = 0
-
-
-def take_rest(content: StreamReader) -> bytes | None:
-    """The whole rest of a body of which all has arrived, in one piece; None if that is not so. Most bodies arrive in
-    one read, and `readany` would do twelve times as much."""
-    if type(content) is not StreamReader or not content.is_eof() or content.exception() is not None:
-        return None
-    buffer = content._buffer
-    if len(buffer) != 1 or content._buffer_offset or content._size > content._low_water:  # reading may be paused
-        return None
-    content._size = 0
-    return buffer.popleft()
-
-
-async def read_some(content: StreamReader, most: int) -> bytes:
-    """The next bytes of a body, at most so many; empty at its end. Does what `read` does, in fewer steps if one piece
-    has arrived. Raises what `read` raises."""
-    while not content._buffer and not content._eof and content._exception is None:
-        await content._wait("read")
-    buffer = content._buffer
-    if len(buffer) == 1 and len(buffer[0]) <= most and not content._buffer_offset and content._exception is None:
-        return content._read_nowait_chunk(-1)
-    return await content.read(most)
-
-
-def has_plain_chunks(request: BaseRequest) -> bool:
-    """Whether what follows a response's head, which is sent, is written in chunks, and nothing else is done with it:
-    then `write_chunk` may write it."""
-    writer = request.writer
-    if not isinstance(writer, StreamWriter) or not writer.chunked:
-        return False
-    return writer.length is None and writer._compress is None
-
-
-def write_chunk(request: BaseRequest, data: bytes) -> None:
-    """Write bytes of a response that `has_plain_chunks`, as one chunk. Raises ConnectionError."""
-    transport = request.transport
-    if transport is None or transport.is_closing():
-        raise ConnectionResetError("the client has left")
-    transport.write(b"%x\r\n%b\r\n" % (len(data), data))
 
 
 class SingleWriteResponse(StreamResponse):

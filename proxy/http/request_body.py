@@ -14,7 +14,8 @@ from aiohttp.web_request import BaseRequest
 from dragoman.adapters.decompression import BadEncoding, DecompressedTooLarge, Decompressor, create_decompressor
 from dragoman.adapters.faults import Fault
 
-from .aiohttp_server import RequestPayloadError, send_continue, take_rest
+from .aiohttp_bodies import take_rest
+from .aiohttp_server import RequestPayloadError, send_continue
 from .deadline import Deadline
 
 __all__ = [

@@ -19,7 +19,8 @@ from aiohttp.web_response import StreamResponse
 
 from dragoman.adapters.faults import Fault
 
-from .aiohttp_server import SingleWriteResponse, has_plain_chunks, write_chunk
+from .aiohttp_bodies import has_plain_chunks, write_chunk
+from .aiohttp_server import SingleWriteResponse
 from .deadline import Deadline
 from .json_response import add_server
 

@@ -26,7 +26,7 @@ from dragoman.adapters.call import Call, Headers
 from dragoman.adapters.faults import Fault
 from dragoman.proxy.config.models import Provider
 from dragoman.proxy.config.traffic import Timeouts
-from dragoman.proxy.http.aiohttp_server import read_some, take_rest
+from dragoman.proxy.http.aiohttp_bodies import read_some, take_rest
 from dragoman.proxy.http.tls import create_tls_context
 from dragoman.proxy.telemetry.recording import CallRecording, SentHead
 from dragoman.proxy.telemetry.sent_secrets import find_credentials, find_secret_headers

@@ -51,6 +51,7 @@ def test_serve_reads_the_file_in_the_working_folder(empty_folder: Path, started:
     assert command("serve").exit_code == 0
     [(config, options, *_)] = started
     assert config.server.port == 1234
+    assert options.pop("text").file == "dragoman.yaml"
     assert options == {"insecure": False, "log_format": "json", "log_level": "info"}
 
 
@@ -60,6 +61,7 @@ def test_options_of_serve_override_the_file(empty_folder: Path, started: list[St
     assert command("serve", *args, DRAGOMAN_LOG_LEVEL="debug").exit_code == 0
     [(config, options, *_)] = started
     assert (config.server.host, config.server.port) == ("::1", 0)
+    assert options.pop("text").file == "a.yaml"
     assert options == {"insecure": True, "log_format": "console", "log_level": "debug"}
 
 

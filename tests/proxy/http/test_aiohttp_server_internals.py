@@ -1,5 +1,5 @@
-"""What `aiohttp_server.py` uses of aiohttp without aiohttp documenting it. A release that lacks some of it fails here
-by name, before it fails in a connection."""
+"""What `aiohttp_server.py` and `aiohttp_bodies.py` use of aiohttp without aiohttp documenting it. A release that lacks
+some of it fails here by name, before it fails in a connection."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ INTERNALS: list[tuple[JsonValue, str, tuple[str, ...]]] = [
 
 def complaint(owner: type | ModuleType, name: str) -> str:
     where = getattr(owner, "__qualname__", owner.__name__)
-    return f"aiohttp {aiohttp.__version__} broke {where}.{name}, which aiohttp_server.py uses; {RELEASES} have it"
+    return f"aiohttp {aiohttp.__version__} broke {where}.{name}, which dragoman uses; {RELEASES} have it"
 
 
 @pytest.mark.parametrize(
