@@ -14,7 +14,7 @@ from dragoman.contract.json_types import JsonValue
 
 Run = Callable[..., Result]
 
-DOCS = Path(__file__).resolve().parents[3] / "docs" / "files" / "commands"
+DOCS = Path(__file__).resolve().parents[4] / "examples" / "payloads"
 
 BAD_PARAMETER = json.dumps(
     {"error": {"message": "too long", "type": "invalid_request_error", "param": "messages[1].content", "code": "x"}}
