@@ -3,8 +3,8 @@
 The application answers requests that the HTTP parser rejects, in HTTP/1.1, and its answer quotes nothing of them. If a
 client leaves, its handler is cancelled. Only the application writes a log.
 
-This module and `aiohttp_bodies` alone use parts of aiohttp's server that aiohttp does not document; `test_aiohttp_server_internals.py`
-names them, and the releases that have them.
+This module and `aiohttp_bodies` alone use parts of aiohttp's server that aiohttp does not document;
+`test_aiohttp_server_internals.py` names them, and the releases that have them.
 """
 
 from __future__ import annotations
