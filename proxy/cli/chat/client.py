@@ -103,7 +103,8 @@ class ChatClient:
         except (OSError, HTTPException) as error:
             raise ServerUnreachable(f"{self.base_url} does not answer: {error}") from None
         if response.status != 200:
-            raise ChatError(_format_error(response.status, response.read(_MAX_BODY)), response.status)
+            with response:
+                raise ChatError(_format_error(response.status, response.read(_MAX_BODY)), response.status)
         return response
 
 

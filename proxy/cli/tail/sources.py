@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Generator, Iterator
+from contextlib import closing
 from datetime import UTC, datetime
-from http.client import HTTPConnection, HTTPException, HTTPSConnection
+from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 from typing import Any, BinaryIO
 from urllib.parse import urlsplit
 
@@ -65,15 +66,27 @@ def follow_events(url: str, key: str | None) -> Iterator[bytes]:
     connect = HTTPSConnection if parts.scheme == "https" else HTTPConnection
     try:
         connection = connect(parts.hostname or "", parts.port, timeout=_CONNECT)
-        headers = {"Authorization": f"Bearer {key}"} if key else {}
-        connection.request("GET", _EVENTS, headers=headers)
-        answer = connection.getresponse()
+    except (HTTPException, ValueError) as error:
+        raise SourceError(f"nothing answers at {url}: {error}") from None
+    with closing(connection), _ask_for_events(connection, url, key) as answer:
+        if answer.status != 200:
+            raise SourceError(_explain_status(url, answer.status))
+        if connection.sock is not None:
+            connection.sock.settimeout(None)
+        yield from _read_exchanges(answer, url)
+
+
+def _ask_for_events(connection: HTTPConnection, url: str, key: str | None) -> HTTPResponse:
+    """The response, whose body has not been read. Raises SourceError."""
+    try:
+        connection.request("GET", _EVENTS, headers={"Authorization": f"Bearer {key}"} if key else {})
+        return connection.getresponse()
     except (OSError, HTTPException, ValueError) as error:
         raise SourceError(f"nothing answers at {url}: {error}") from None
-    if answer.status != 200:
-        raise SourceError(_explain_status(url, answer.status))
-    if connection.sock is not None:
-        connection.sock.settimeout(None)
+
+
+def _read_exchanges(answer: HTTPResponse, url: str) -> Iterator[bytes]:
+    """The lines of exchanges in a stream of events. Raises SourceError."""
     framer = Framer()
     try:
         while data := answer.read1(_READ):
