@@ -50,10 +50,6 @@ class SlotTable:
         self._reuse = reuse
         self._releases = 0
 
-    @property
-    def idle_count(self) -> int:
-        return sum(not slot.busy for slot in self._slots)
-
     def is_idle(self, row: int) -> bool:
         return not self._slots[row].busy
 

@@ -19,6 +19,7 @@ from .aiohttp_server import RequestPayloadError, send_continue
 from .deadline import Deadline
 
 __all__ = [
+    "CLIENT_DEADLINES",
     "choose_request_id",
     "create_request_id",
     "get_host",
@@ -27,6 +28,9 @@ __all__ = [
     "read_client_deadline",
     "read_plain_body",
 ]
+
+CLIENT_DEADLINES = {"x-request-timeout": 1.0, "x-envoy-expected-rq-timeout-ms": 0.001}
+"""The headers that say how long a client waits, the second one as Envoy sends it, and their units in seconds."""
 
 _random = random.Random()  # an id has to be unique, not secret
 _ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
@@ -50,9 +54,9 @@ def create_request_id() -> str:
 
 
 def read_client_deadline(headers: Mapping[str, str]) -> float | None:
-    """For how many seconds the client waits: `x-request-timeout` in seconds, or Envoy's header in milliseconds. Raises
-    Fault for a value that is no positive number."""
-    for name, unit in (("x-request-timeout", 1.0), ("x-envoy-expected-rq-timeout-ms", 0.001)):
+    """For how many seconds the client waits; None if it does not say. Raises Fault for a value that is no positive
+    number."""
+    for name, unit in CLIENT_DEADLINES.items():
         text = headers.get(name)
         if text is not None:
             if not _NUMBER.fullmatch(text) or not float(text):

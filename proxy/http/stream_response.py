@@ -113,10 +113,6 @@ class EventStreamResponse:
         self.response: StreamResponse | None = None
         self.bytes_written = 0
 
-    @property
-    def is_committed(self) -> bool:
-        return self.response is not None
-
     async def write(self, data: bytes) -> None:
         """Send bytes, with the headers before the first ones. Waits while the client reads more slowly. Raises
         ClientDisconnected."""

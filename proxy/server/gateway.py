@@ -140,10 +140,9 @@ class Gateway:
 
     def configure(self, config: Config) -> None:
         """Take the limits of a new configuration."""
-        self.overload.configure(config.server.limits)
-        self.worker.most_waiting = config.server.limits.large_requests
-        self.inspector.configure(config.server.inspect, config.server.inspect_bytes, is_used=can_serve_page(config))
         server = config.server
+        self.overload.configure(server.limits)
+        self.worker.most_waiting = server.limits.large_requests
         self.inspector.configure(server.inspect, server.inspect_bytes, is_used=can_serve_page(config))
 
     def stop_exchanges(self) -> None:

@@ -24,14 +24,13 @@ from dragoman.proxy.exchange.attempts import explain_refusals
 from dragoman.proxy.routing.keys import ANYONE, Caller
 from dragoman.proxy.routing.state import RouterState
 from dragoman.proxy.routing.targets import Candidate
+from dragoman.proxy.telemetry.tracing import TRACE, TRACE_STATE
 
 from .client_request import ClientRequest
 from .dry_run import HttpDryRun, LitellmDryRun, PreparedRequest, create_dry_run
 from .usage_error import UsageError, unknown_name_error
 
 __all__ = ["HighestWeight", "PlannedTarget", "RoutingPlan", "explain", "find_key"]
-
-_FORWARDED = ("traceparent", "tracestate")
 
 
 class HighestWeight(Random):
@@ -171,6 +170,6 @@ async def _prepare_request(target: PlannedTarget, pipeline: Pipeline) -> Prepare
     upstream = target.candidate.provider.upstream
     assert isinstance(upstream, HttpDryRun | LitellmDryRun) and target.attempt is not None
     headers = pipeline.call.headers
-    forwarded = {name: headers[name] for name in _FORWARDED if name in headers}
+    forwarded = {name: headers[name] for name in (TRACE, TRACE_STATE) if name in headers}
     first = target.attempt.calls[0]
     return await upstream.prepare(first.call, stream=first.stream, forwarded=forwarded)
