@@ -24,6 +24,9 @@ HEADER = "x-dragoman-changes"
 _MOST_ITEMS = 20
 _MOST_BYTES = 2048
 _RECENT = 8
+_PLAIN = "".join(map(chr, range(0x20, 0x7F))).translate(dict.fromkeys(b'"\\%'))
+"""The characters of an RFC 9651 string that stay as they are; others are percent-encoded, as are those that would need
+a backslash."""
 _NO_PATHS: frozenset[Path] = frozenset()  # shared by all receipts
 
 
@@ -194,8 +197,4 @@ def _undo_step(step: dict[Path, Path], path: Path) -> Path:
 
 def _format_item(change: Change) -> str:
     path = format_path(change.before or change.after)
-    return f'{change.action};path="{_quote(path, "[]._-:/")}";reason="{_quote(change.reason, " ,.()/-:;<=>[]")}"'
-
-
-def _quote(text: str, safe: str) -> str:
-    return quote(text, safe=safe)
+    return f'{change.action};path="{quote(path, _PLAIN)}";reason="{quote(change.reason, _PLAIN)}"'

@@ -13,6 +13,7 @@ from .azure_addresses import FORM
 __all__ = ["BASE_ADDRESS", "ENVIRONMENT", "MODEL_LIST", "VENDORS"]
 
 _OWN = "https://api.openai.com/v1"
+_CHAT, _BOTH = ("chat",), ("chat", "embeddings")
 _API_VERSION = "2024-10-21"
 """Azure OpenAI's latest version that is no preview. It has no Responses API, so chat serves responses."""
 
@@ -50,18 +51,19 @@ VENDORS: Mapping[str, Vendor] = {
     ),
     **dict.fromkeys(("ollama", "ollama_chat"), Vendor("http://localhost:11434/v1", appended="/v1")),
     **{
-        name: Vendor(url, ("chat",), key)
-        for name, url, key in (
-            ("groq", "https://api.groq.com/openai/v1", "GROQ_API_KEY"),
-            ("mistral", "https://api.mistral.ai/v1", "MISTRAL_API_KEY"),
-            ("openrouter", "https://openrouter.ai/api/v1", "OPENROUTER_API_KEY"),
-            ("together_ai", "https://api.together.xyz/v1", "TOGETHERAI_API_KEY"),
-            ("xai", "https://api.x.ai/v1", "XAI_API_KEY"),
-            ("deepseek", "https://api.deepseek.com/v1", "DEEPSEEK_API_KEY"),
-            ("cerebras", "https://api.cerebras.ai/v1", "CEREBRAS_API_KEY"),
+        name: Vendor(url, protocols, key)
+        for name, url, key, protocols in (
+            ("groq", "https://api.groq.com/openai/v1", "GROQ_API_KEY", _CHAT),
+            ("mistral", "https://api.mistral.ai/v1", "MISTRAL_API_KEY", _BOTH),
+            ("openrouter", "https://openrouter.ai/api/v1", "OPENROUTER_API_KEY", _BOTH),
+            ("together_ai", "https://api.together.ai/v1", "TOGETHERAI_API_KEY", _BOTH),
+            ("xai", "https://api.x.ai/v1", "XAI_API_KEY", _CHAT),
+            ("deepseek", "https://api.deepseek.com/v1", "DEEPSEEK_API_KEY", _CHAT),
+            ("cerebras", "https://api.cerebras.ai/v1", "CEREBRAS_API_KEY", _CHAT),
         )
     },
 }
-"""Source of the addresses: the vendors' API references, and LiteLLM's pages on these providers."""
+"""Source of the addresses and of the protocols: the vendors' API references. litellm 1.109.1 has the same addresses and
+the variables, in `litellm_core_utils/get_llm_provider_logic.py` and `llms/`, but calls DeepSeek at /beta."""
 MODEL_LIST = ModelList("/models")
 """Source: the OpenAI OpenAPI document 2.3, GET /models."""

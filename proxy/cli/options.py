@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -25,6 +25,7 @@ __all__ = [
     "Format",
     "Insecure",
     "Profile",
+    "Report",
     "exit_on_config_errors",
     "exit_with_error",
     "format_count",
@@ -37,6 +38,8 @@ __all__ = [
 DEFAULT_FILE = Path("dragoman.yaml")
 
 Format: TypeAlias = Literal["text", "json", "github"]
+Report: TypeAlias = "Callable[[Sequence[Problem]], None]"
+"""Tells whoever needs to know about problems that are no errors."""
 if TYPE_CHECKING:
     Profile: TypeAlias = str
 else:
@@ -90,15 +93,24 @@ def load_configuration(file: Path | None, env: dict[str, str], insecure: bool) -
     return CheckedConfig(config, ())
 
 
-def read_environment(env_file: Path | None, config: Path | None = None, *, must_exist: bool = True) -> dict[str, str]:
+def read_environment(
+    env_file: Path | None,
+    config: Path | None = None,
+    *,
+    must_exist: bool = True,
+    report: Report | None = None,
+) -> dict[str, str]:
     """The environment's variables, then those of `env_file`, or, if that is None, of the file `.env` next to the
-    configuration file, which `must_exist` for that. Raises ConfigErrors for a file that is named."""
+    configuration file, which `must_exist` for that. `report` gets the warnings; they are printed if it is None. Raises
+    ConfigErrors for a file that is named."""
     from dragoman.proxy.config.envfile import read_env
 
-    return {**(read_env(env_file) if env_file else _read_env_next_to(config or DEFAULT_FILE, must_exist)), **os.environ}
+    if env_file:
+        return {**read_env(env_file), **os.environ}
+    return {**_read_env_next_to(config or DEFAULT_FILE, must_exist, report or print_problems), **os.environ}
 
 
-def _read_env_next_to(config: Path, must_exist: bool) -> dict[str, str]:
+def _read_env_next_to(config: Path, must_exist: bool, report: Report) -> dict[str, str]:
     """The variables of `.env` next to a configuration file. Other programs read that file too, so a line that
     is no variable is a warning only."""
     from dragoman.proxy.config.envfile import FILE, parse_env
@@ -107,7 +119,7 @@ def _read_env_next_to(config: Path, must_exist: bool) -> dict[str, str]:
     if not file.is_file() or (must_exist and not config.exists()):
         return {}
     variables, problems = parse_env(file)
-    print_problems([replace(problem, severity="warning") for problem in problems])
+    report([replace(problem, severity="warning") for problem in problems])
     return variables
 
 

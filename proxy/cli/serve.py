@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
@@ -13,6 +15,7 @@ from .options import (
     ConfigFile,
     EnvFile,
     Insecure,
+    Report,
     exit_on_config_errors,
     load_configuration,
     print_problems,
@@ -22,6 +25,7 @@ from .options import (
 if TYPE_CHECKING:
     from dragoman.proxy.config.load import CheckedConfig
     from dragoman.proxy.config.models import Config
+    from dragoman.proxy.config.problems import Problem
 
 __all__ = ["serve"]
 
@@ -48,18 +52,18 @@ def serve(
 
     file = config or (DEFAULT_FILE if DEFAULT_FILE.exists() else None)
 
-    def load() -> CheckedConfig:
-        checked = load_configuration(file, read_environment(env_file, file), insecure)
+    def load(report: Report) -> CheckedConfig:
+        checked = load_configuration(file, read_environment(env_file, file, report=report), insecure)
         files = (*checked.files, env_file or (file or DEFAULT_FILE).parent / ENV_FILE)
         return replace(checked, config=_override_address(checked.config, host, port), files=files)
 
     with exit_on_config_errors():
-        checked = load()
+        checked = load(print_problems)
     print_problems(checked.warnings)
     from .server_process import run
 
     form = log_format or ("console" if sys.stderr.isatty() else "json")
-    source = None if file is None else load
+    source = None if file is None else partial(_load_again, load)
     status = run(
         checked.config,
         insecure=insecure,
@@ -70,6 +74,19 @@ def serve(
         text=checked.text,
     )
     raise typer.Exit(status)
+
+
+def _load_again(load: Callable[[Report], CheckedConfig]) -> CheckedConfig:
+    """Load the configuration while the proxy runs: what would be printed at the start is among the warnings. Raises
+    ConfigErrors."""
+    from dragoman.proxy.config.problems import ConfigErrors
+
+    problems: list[Problem] = []
+    try:
+        checked = load(problems.extend)
+    except ConfigErrors as errors:
+        raise ConfigErrors([*problems, *errors.problems]) from None
+    return replace(checked, warnings=(*problems, *checked.warnings))
 
 
 def _override_address(config: Config, host: str | None, port: int | None) -> Config:

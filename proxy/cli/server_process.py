@@ -96,14 +96,16 @@ def _return_large_blocks() -> None:
 
 
 def _print_greeting(proxy: RunningProxy) -> None:
+    url = proxy.local_url
+    elsewhere = "" if url == proxy.url else "; elsewhere, this machine's name, and the port that a container publishes"
     for line in (
         f"dragoman listens on {proxy.url}",
-        f"for OpenAI clients: base_url={proxy.url}/v1",
+        f"for OpenAI clients: base_url={url}/v1{elsewhere}",
         describe_models(proxy.config),
         describe_store(proxy.config.store),
         *([] if proxy.admin is None else [f"metrics: {proxy.admin.url}/metrics"]),
         *describe_engines(proxy.upstreams),
-        *suggest_first_requests(proxy.config, proxy.url),
+        *suggest_first_requests(proxy.config, url),
     ):
         print(line, file=sys.stderr)
 

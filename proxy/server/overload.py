@@ -31,7 +31,8 @@ _LONG = 5.0  # seconds of late ticks that count
 _HIGH = 0.8
 _RETRY_AFTER = 1.0
 _PAGE = resource.getpagesize()
-_CGROUP = Path("/sys/fs/cgroup/memory.max")
+_CGROUPS = Path("/sys/fs/cgroup")
+_OWN_CGROUP = Path("/proc/self/cgroup")
 
 
 class OverloadGuard:
@@ -106,9 +107,26 @@ def measure_memory() -> int:
 
 
 def read_memory_limit() -> int:
-    """Nine tenths of the memory that the container may use, in bytes; 0 without such a limit."""
+    """Nine tenths of the memory that the container or the service may use, in bytes; 0 without such a limit. It is the
+    lowest `memory.max` of the process's control group (version 2) and of those around it."""
+    group = _find_cgroup()
+    limits = [limit for folder in (group, *group.parents) if (limit := _read_limit(folder))]
+    return min(limits, default=0) * 9 // 10
+
+
+def _find_cgroup() -> Path:
+    """The path of the process's control group below `_CGROUPS`; "." where the system does not tell it."""
     try:
-        limit = int(_CGROUP.read_text())
-    except (OSError, ValueError):  # no container, or no limit: "max"
+        lines = _OWN_CGROUP.read_text().splitlines()
+    except OSError:
+        return Path()
+    path = next((line.removeprefix("0::/") for line in lines if line.startswith("0::/")), "")
+    return Path() if ".." in path.split("/") else Path(path)
+
+
+def _read_limit(group: Path) -> int:
+    """The limit of one control group in bytes; 0 if it has none: "max"."""
+    try:
+        return int((_CGROUPS / group / "memory.max").read_text())
+    except (OSError, ValueError):
         return 0
-    return limit * 9 // 10

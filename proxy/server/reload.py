@@ -124,6 +124,7 @@ class Reloader:
                 await self._apply(checked, cause)
             except ConfigErrors as error:
                 self._fail(cause, [_describe(problem) for problem in error.problems if problem.severity == "error"])
+                self._warn(problem for problem in error.problems if problem.severity == "warning")
             except StartError as error:
                 self._fail(cause, [str(error)])
             except Exception as error:  # noqa: BLE001 - the proxy goes on with what it has
@@ -152,8 +153,7 @@ class Reloader:
         if fixed:
             text = "these settings stay as they are until a restart"
             self._log.warning("needs_restart", settings=fixed, message=text)
-        for problem in checked.warnings:
-            self._log.warning("configuration", message=_describe(problem))
+        self._warn(checked.warnings)
         self._look_at_providers(old, new)
 
     def _fail(self, cause: str, problems: Sequence[str]) -> None:
@@ -163,6 +163,10 @@ class Reloader:
         self._count("failed")
         text = "the configuration stays as it was"
         self._log.error("reload_failed", cause=cause, message=text, **_cut("problems", problems))
+
+    def _warn(self, problems: Iterable[Problem]) -> None:
+        for problem in problems:
+            self._log.warning("configuration", message=_describe(problem))
 
     def _count(self, outcome: str) -> None:
         if self._metrics is not None:

@@ -52,10 +52,10 @@ def test_the_header_lists_losses_only() -> None:
     receipt.record_fill(("stream",), "always explicit")
     assert receipt.header() is None
     receipt.record_drop(("seed",), "the target's API does not have it")
-    receipt.record_drop(("messages", 0, 'na"me\n'), "odd")
+    receipt.record_drop(("messages", 0, 'na"me\n\\%ä'), "odd")
     assert receipt.header() == (
-        'dropped;path="seed";reason="the target%27s API does not have it", '
-        'dropped;path="messages[0].na%22me%0A";reason="odd"'
+        """dropped;path="seed";reason="the target's API does not have it", """
+        'dropped;path="messages[0].na%22me%0A%5C%25%C3%A4";reason="odd"'
     )
 
 

@@ -138,9 +138,7 @@ class Deployments:
         if not base_url:
             raise _NotConvertible(path, f"the vendor {name} has no default address, and there is no api_base")
         found: dict[str, Any] = {"dialect": dialect.name, "base_url": base_url, **vendor.settings}
-        key = convert_text(
-            self._document, (*path, "api_key"), self._name_variable((*path, "api_key"), f"{name}_API_KEY")
-        )
+        key = self._convert_key(path, name)
         if key is None and vendor.key:
             key = f"${{{vendor.key}}}"
         if key is not None:
@@ -154,9 +152,7 @@ class Deployments:
         found: dict[str, Any] = {"engine": "litellm", "vendor": name}
         if address := self._convert_address(path):
             found["base_url"] = address
-        key = convert_text(
-            self._document, (*path, "api_key"), self._name_variable((*path, "api_key"), f"{name}_API_KEY")
-        )
+        key = self._convert_key(path, name)
         if key is None and name not in KEYLESS_VENDORS:
             key = f"${{{name.upper()}_API_KEY}}"
         if key is not None:

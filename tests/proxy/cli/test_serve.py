@@ -12,6 +12,7 @@ from dragoman.local_engine import embedded
 from dragoman.proxy.cli import server_process
 from dragoman.proxy.config.load import CheckedConfig
 from dragoman.proxy.config.models import Config
+from dragoman.proxy.config.problems import ConfigErrors
 
 from .conftest import GOOD, Command
 
@@ -133,6 +134,23 @@ def test_the_file_is_read_again_with_the_same_options(
     again = source()
     assert (config.server.host, again.config.server.host) == ("::1", "::1")
     assert again.config.providers["p"].base_url == "http://127.0.0.1:2/v1"
+
+
+def test_problems_of_the_env_file_are_printed_at_the_start_and_reported_later(
+    empty_folder: Path, started: list[Start], command: Command, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """While the proxy runs, its log is the place for them, in the log's format."""
+    (empty_folder / ".env").write_text("what is this\n")
+    (empty_folder / "dragoman.yaml").write_text(GOOD)
+    assert "warning[bad-line]" in command("serve").stderr
+    source = started[0].source
+    assert source is not None
+    assert [problem.code for problem in source().warnings] == ["bad-line"]
+    (empty_folder / "dragoman.yaml").write_text(GOOD.replace("providers", "provider"))
+    with pytest.raises(ConfigErrors) as caught:
+        source()
+    assert [problem.severity for problem in caught.value.problems].count("warning") == 1
+    assert capsys.readouterr().err == ""
 
 
 def test_without_a_file_nothing_is_read_again(started: list[Start], command: Command) -> None:

@@ -65,6 +65,18 @@ async def test_a_first_signal_lets_running_streams_finish(upstream: Callable[...
     assert "stopping: 1 still running, for at most 300s; a second signal ends them\n" in log
 
 
+async def test_a_client_on_the_same_machine_gets_an_address_that_it_can_use() -> None:
+    """0.0.0.0 means all interfaces: a listener can have it, a client cannot."""
+    keys = [{"name": "ci", "key": "key-0123456789"}]
+    process = _spawn({"server": {"port": 0, "host": "0.0.0.0"}, "keys": keys})
+    try:
+        url = await asyncio.to_thread(_read_address, process)
+        assert url.startswith("http://0.0.0.0:")
+    finally:
+        process.kill()
+        process.communicate()
+
+
 async def test_a_second_signal_ends_all_waiting() -> None:
     process = _spawn({"server": {"port": 0, "drain": {"delay": 3600.0}}})
     try:

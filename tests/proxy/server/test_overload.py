@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
+from pathlib import Path
 
 import pytest
 
 from dragoman.proxy.config.models import ServerLimits
 from dragoman.proxy.server import overload
-from dragoman.proxy.server.overload import OverloadGuard, measure_memory
+from dragoman.proxy.server.overload import OverloadGuard, measure_memory, read_memory_limit
 from tests.proxy.running_proxy import Proxy, StartProxy
 from tests.proxy.scripted_upstream import StartUpstream, Upstream, Wire
 
@@ -112,3 +113,32 @@ async def test_a_late_loop_is_not_ready(
 
 def test_the_memory_of_this_process_is_measured() -> None:
     assert measure_memory() > 10_000_000
+
+
+@pytest.mark.parametrize(
+    ("own", "limits", "expected"),
+    [
+        ("0::/\n", {"": "1000"}, 900),
+        ("0::/\n", {"": "max"}, 0),
+        ("0::/\n", {}, 0),
+        ("0::/system.slice/dragoman.service\n", {"system.slice/dragoman.service": "1000"}, 900),
+        ("0::/system.slice/dragoman.service\n", {"system.slice/dragoman.service": "max", "system.slice": "2000"}, 1800),
+        ("0::/a/b\n", {"a/b": "3000", "a": "2000", "": "4000"}, 1800),
+        ("0::/../elsewhere\n", {"": "1000"}, 900),
+        ("4:memory:/a\n1:cpu:/a\n", {"": "1000"}, 900),
+        (None, {"": "1000"}, 900),
+    ],
+    ids=("container", "no limit", "no file", "service", "slice", "lowest", "outside", "version 1", "unknown"),
+)
+def test_the_limit_is_that_of_the_container_or_of_the_service(
+    own: str | None, limits: dict[str, str], expected: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for group, limit in limits.items():
+        folder = tmp_path / "groups" / group
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "memory.max").write_text(f"{limit}\n")
+    if own is not None:
+        (tmp_path / "own").write_text(own)
+    monkeypatch.setattr(overload, "_CGROUPS", tmp_path / "groups")
+    monkeypatch.setattr(overload, "_OWN_CGROUP", tmp_path / "own")
+    assert read_memory_limit() == expected

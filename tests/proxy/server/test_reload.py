@@ -8,6 +8,7 @@ import itertools
 import json
 import weakref
 from collections.abc import AsyncIterator, Callable
+from functools import partial
 from pathlib import Path
 from random import Random
 
@@ -15,6 +16,7 @@ import aiohttp
 import pytest
 
 from dragoman.contract.json_types import JsonObject, JsonValue
+from dragoman.proxy.config.load import CheckedConfig, ConfigErrors, Problem
 
 from .reloaded_proxy import Reloaded, ask, serve_file
 
@@ -230,6 +232,20 @@ async def test_a_bad_file_changes_nothing_and_says_why(served: Reloaded) -> None
     assert 'dragoman_config_reloads_total{outcome="ok"} 1.0' in metrics
     assert "dragoman_config_last_reload_success 1.0" in metrics
     assert "problem" not in json.loads(await read_admin(served, "/health"))["reload"]
+
+
+async def test_the_warnings_of_a_bad_file_are_logged_too(tmp_path: Path) -> None:
+    problems = [Problem(".env", 1, 1, "bad-line", "", "this line is not NAME=value", severity="warning")]
+    async with serve_file(tmp_path, generation(0)) as served:
+        served.proxy.reloader._source = partial(raise_problems, problems)
+        assert not await served.proxy.reloader.reload("a test")
+        (line,) = served.find("reload_failed")
+        assert line["problems"] == ["dragoman.yaml:2:1: no"]
+        assert [line["message"] for line in served.find("configuration")] == [".env:1:1: this line is not NAME=value"]
+
+
+def raise_problems(problems: list[Problem]) -> CheckedConfig:
+    raise ConfigErrors([*problems, Problem("dragoman.yaml", 2, 1, "no", "", "no")])
 
 
 async def test_a_reload_never_opens_the_proxy_to_strangers(tmp_path: Path) -> None:

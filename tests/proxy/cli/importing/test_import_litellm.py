@@ -99,18 +99,22 @@ def test_a_weight_that_other_deployments_lack_is_reported(tmp_path: Path) -> Non
         ("model: databricks/dbrx", {"dialect": "databricks", "base_url": "https://adb-1.azuredatabricks.net"}),
         ("model: openai/gpt-5", {"dialect": "openai", "base_url": "https://api.openai.com/v1"}),
         ("model: groq/llama", {"dialect": "openai", "base_url": "https://api.groq.com/openai/v1", "api_key": "secret"}),
-        ("model: mistral/large", {"dialect": "openai", "base_url": "https://api.mistral.ai/v1"}),
+        (
+            "model: mistral/large",
+            {"dialect": "openai", "base_url": "https://api.mistral.ai/v1", "protocols": ["chat", "embeddings"]},
+        ),
+        ("model: together_ai/q", {"base_url": "https://api.together.ai/v1", "api_key": "secret"}),
     ],
     ids=lambda value: value[:48] if isinstance(value, str) else "",
 )
 def test_a_vendor_with_a_dialect_needs_no_litellm(
-    parameters: str, expected: Mapping[str, str | None], tmp_path: Path
+    parameters: str, expected: Mapping[str, object], tmp_path: Path
 ) -> None:
     file, written = tmp_path / "config.yaml", tmp_path / "dragoman.yaml"
     file.write_text(f"model_list:\n  - {{model_name: m, litellm_params: {{{parameters}}}}}\n")
     result = CliRunner().invoke(app, ["import", "litellm", str(file), "--output", str(written)])
     assert (result.exit_code, "warning[" in result.stderr) == (0, False), result.stderr
-    names = ("AZURE", "OPENAI", "ANTHROPIC", "DATABRICKS", "GROQ", "MISTRAL")
+    names = ("AZURE", "OPENAI", "ANTHROPIC", "DATABRICKS", "GROQ", "MISTRAL", "TOGETHERAI")
     env = dict.fromkeys((f"{name}_API_KEY" for name in names), "secret")
     env |= {"AZURE_API_BASE": "https://y.openai.azure.com", "DATABRICKS_API_BASE": "https://adb-1.azuredatabricks.net"}
     checked = check(written, env)
