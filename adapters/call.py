@@ -13,7 +13,18 @@ from .changes import Receipt
 from .model_facts import ModelFacts, Refusal, find_facts
 from .opt_ins import OptIns
 
-__all__ = ["Call", "Context", "Headers", "JsonObject", "MaxTokensName", "Policy", "Reply", "Target", "new_id"]
+__all__ = [
+    "NO_TARGET",
+    "Call",
+    "Context",
+    "Headers",
+    "JsonObject",
+    "MaxTokensName",
+    "Policy",
+    "Reply",
+    "Target",
+    "new_id",
+]
 
 JsonObject: TypeAlias = dict[str, Any]
 Headers: TypeAlias = Mapping[str, str]
@@ -130,7 +141,8 @@ class Target:
         object.__setattr__(self, "alters_requests", bool(alters))
 
 
-_NO_TARGET = Target("")
+NO_TARGET = Target("")
+"""The target of a context that has none yet."""
 
 
 class Context(NamedTuple):
@@ -146,7 +158,7 @@ class Context(NamedTuple):
     profile: str
     call: Call
     receipt: Receipt
-    target: Target = _NO_TARGET
+    target: Target = NO_TARGET
     request: JsonObject = {}  # noqa: RUF012 - a request is never altered
     clock: Callable[[], float] = time.time
     new_id: Callable[[str], str] = new_id

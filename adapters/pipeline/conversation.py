@@ -34,7 +34,10 @@ from dragoman.adapters.responses.history import (
 from dragoman.adapters.responses.stored import StoredResponse, new_response_id
 from dragoman.adapters.streams import Chunk, Output
 
-__all__ = ["INSTEAD", "PREVIOUS", "Conversation", "Recall"]
+__all__ = ["CONVERSATIONS", "INSTEAD", "PREVIOUS", "Conversation", "Recall"]
+
+CONVERSATIONS = frozenset({"responses"})
+"""The protocols whose requests may continue earlier ones."""
 
 PREVIOUS: Path = ("previous_response_id",)
 INSTEAD = "send what came before in input instead"
@@ -59,7 +62,7 @@ class Conversation:
         self.keeps = can_retrieve and has_store and request.get("store") is not False
         self._has_store = has_store
         self._request = request
-        self._id = new_response_id()
+        self._id = new_response_id() if self.keeps else ""
         self._previous_id = _read_previous_id(request)
         self._before: list[StoredResponse] = []
         self._referred: dict[str, tuple[JsonObject, StoredResponse]] = {}
@@ -75,14 +78,14 @@ class Conversation:
 
     def recall(self) -> Recall | None:
         """What the request needs from the store; None if it needs nothing. Raises Fault if there is no store."""
-        wanted = tuple(
-            item_id for item in list_items(self._request) if (item_id := referenced_item_id(item)) is not None
-        )
-        if self._previous_id is not None and not self._has_store:
+        if not self._has_store:
+            if self._previous_id is None:
+                return None
             text = f"the previous response {self._previous_id[:80]!r} is not known: this proxy stores no responses"
             raise Fault("not_found", f"{text}; {INSTEAD}", PREVIOUS, code=_NOT_FOUND)
-        needed = self._has_store and (wanted or self._previous_id is not None)
-        return Recall(self._previous_id, wanted) if needed else None
+        others = [item for item in list_items(self._request) if "role" not in item]
+        wanted = tuple(item_id for item in others if (item_id := referenced_item_id(item)) is not None)
+        return Recall(self._previous_id, wanted) if wanted or self._previous_id is not None else None
 
     def supply(self, chain: Sequence[StoredResponse] | None, holders: Sequence[StoredResponse]) -> None:
         """Take what was recalled: the chain, oldest first, None if a link is missing; and the responses that hold the

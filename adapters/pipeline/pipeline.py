@@ -19,7 +19,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 
-from dragoman.adapters.call import Call, Context, JsonObject, Reply, Target, new_id
+from dragoman.adapters.call import NO_TARGET, Call, Context, JsonObject, Reply, new_id
 from dragoman.adapters.changes import Receipt
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.json_structure import VALUE_LIMIT
@@ -30,17 +30,11 @@ from dragoman.adapters.streams import StreamWriter
 from dragoman.adapters.validation import request_validator
 
 from .attempt import Attempt
-from .conversation import Conversation, Recall
+from .conversation import CONVERSATIONS, Conversation, Recall
 from .guard import DefectReporter, UnexpectedErrorGuard, ignore_defect
 from .plan import TargetPlan
 
 __all__ = ["Pipeline", "render_fault"]
-
-_CONVERSATIONS = frozenset({"responses"})
-"""The protocols whose requests may continue earlier ones."""
-
-
-_NO_TARGET = Target("")
 
 
 def _no_task(model: str) -> None:
@@ -68,7 +62,7 @@ class Pipeline:
         id of the exchange, if it has one."""
         self.route = route
         self._receipt = Receipt()
-        self._ctx = Context(route.profile, call, self._receipt, _NO_TARGET, {}, clock, new_id, request_id=request_id)
+        self._ctx = Context(route.profile, call, self._receipt, NO_TARGET, {}, clock, new_id, request_id=request_id)
         self._has_store = has_store
         self._conversation: Conversation | None = None
         self._report = report_defect
@@ -134,7 +128,7 @@ class Pipeline:
 
     def start_conversation(self) -> Recall | None:
         """What the request needs from a store, if its protocol continues earlier responses. Raises Fault."""
-        if self.route.protocol not in _CONVERSATIONS:
+        if self.route.protocol not in CONVERSATIONS:
             return None
         self._conversation = Conversation(
             self.request, has_store=self._has_store, can_retrieve=self.route.keeps_responses

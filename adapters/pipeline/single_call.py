@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import orjson
 
-from dragoman.adapters.call import Call, Context, Headers, JsonObject, Reply, Target, new_id
+from dragoman.adapters.call import NO_TARGET, Call, Context, Headers, JsonObject, Reply, new_id
 from dragoman.adapters.changes import HEADER, Receipt
 from dragoman.adapters.json_structure import REPLY_COMMAS, REPLY_VALUES, exceeds_values
 from dragoman.adapters.jsontext import read_any
@@ -27,15 +27,14 @@ from dragoman.adapters.routes import Route
 from dragoman.adapters.validation import request_validator
 
 from .call_context import create_answer_context, create_call_context, translate_call
+from .conversation import CONVERSATIONS, Conversation
 from .mismatches import resolve_mismatches
 from .plan import ProtocolPlan, TargetPlan
 
 __all__ = ["SingleCall", "SingleReply", "begin_call", "has_plain_head"]
 
-_CONVERSATIONS = frozenset({"responses"})
 _JSON = frozenset({"application/json", "application/json; charset=utf-8"})
 _OK = 200
-_NO_TARGET = Target("")
 
 
 class SingleReply(NamedTuple):
@@ -57,6 +56,7 @@ class SingleCall(NamedTuple):
     plan: ProtocolPlan
     client: Context
     ctx: Context
+    conversation: Conversation | None = None
 
     def take_reply(self, headers: Headers, raw: bytes) -> SingleReply | None:
         """The answer to the client, from a reply whose head `has_plain_head` and whose bytes have all arrived; None if
@@ -79,6 +79,8 @@ class SingleCall(NamedTuple):
             check.add_reply(hub)
             if resolve_mismatches(check, self.target.provider, policy, receipt) is not None:
                 return None
+        if self.conversation is not None:
+            hub = self.conversation.with_store_fields(hub, receipt)
         reply = self.route.served.write_reply(hub, create_answer_context(self.client, ctx))
         data = orjson.dumps(reply.body)
         made = {} if (changes := receipt.header()) is None else {HEADER: changes}
@@ -104,20 +106,26 @@ def begin_call(
     request_id: str,
     clock: Callable[[], float] = time.time,
     new_id: Callable[[str], str] = new_id,
+    *,
+    has_store: bool = False,
 ) -> SingleCall | None:
     """The call for a client's request, whose body is parsed; None if it needs a `Pipeline`. The other arguments are as
     those of a pipeline."""
     protocol = route.protocol
     plan = target.protocols.get(protocol)
-    if plan is None or plan.batching is not None or protocol in _CONVERSATIONS or route.shared:
+    if plan is None or plan.batching is not None or route.shared:
         return None
-    receipt = Receipt()
-    ctx = Context(route.profile, client, receipt, _NO_TARGET, {}, clock, new_id, request_id=request_id)
+    receipt, conversation = Receipt(), None
+    ctx = Context(route.profile, client, receipt, NO_TARGET, {}, clock, new_id, request_id=request_id)
     try:
         request = route.served.read_request(client, ctx)
         if request.get("stream") is True:
             return None
         receipt.mark_canonical()
+        if protocol in CONVERSATIONS:
+            conversation = Conversation(request, has_store=has_store, can_retrieve=route.keeps_responses)
+            if conversation.keeps or conversation.recall() is not None:
+                return None
         validator = request_validator(route.dialect.name, protocol, route.profile)
         client_ctx = ctx._replace(request=request, accepted_by=validator)
         called = create_call_context(client_ctx, receipt, plan, target, is_kept=False)
@@ -130,4 +138,4 @@ def begin_call(
         return None
     if call.body.get("stream") is True:
         return None
-    return SingleCall(call, receipt, route, target, plan, client_ctx, called)
+    return SingleCall(call, receipt, route, target, plan, client_ctx, called, conversation)

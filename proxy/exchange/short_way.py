@@ -65,6 +65,8 @@ async def take_short_way(
     server: Server,
     deadline: Deadline,
     record: ExchangeRecord,
+    *,
+    has_store: bool,
 ) -> StreamResponse | Leftover:
     """The client's response, or what is left to do. Raises what `send_large` raises, and CancelledError if the client
     has left."""
@@ -83,7 +85,7 @@ async def take_short_way(
     if candidate is None:
         return Leftover(raw, body)
     client = Call(request.method, route.strip_prefix(path), body, {}, request.headers)
-    single = begin_call(route, client, candidate.plan, record.request_id)
+    single = begin_call(route, client, candidate.plan, record.request_id, has_store=has_store)
     if single is None or not candidate.provider.slots.take():
         return Leftover(raw, body)
     record.key, record.key_metadata, record.model = caller.name, caller.metadata, body["model"]

@@ -108,7 +108,8 @@ class ReplyCase:
         sent = b"".join(self.parts) if self.cut_at is None and not dict(self.headers).get("content-encoding") else b""
         if not self.is_broken:
             reply = (self.status, dict(self.headers), self.body)
-            compare_short_way(self.pair, self.target, self.request, reply, pipeline, attempt, data, observer)
+            given = (self.pair, self.target, self.request, reply)
+            compare_short_way(*given, pipeline, attempt, data, observer, has_store=self.has_store)
         judge_answer(self.pair, self.target, attempt, data, sent, attempt.receipt.changes[known:], observer)
         return Result(attempt.outcome.state, _describe(fault), attempt.answer.status, _number_ids(data))
 

@@ -32,6 +32,8 @@ def compare_short_way(
     attempt: Attempt,
     data: bytes,
     observer: Observer,
+    *,
+    has_store: bool = False,
 ) -> bool:
     """Answer the same reply in the short way, and compare that with what the client got. Returns whether there was an
     answer."""
@@ -40,7 +42,13 @@ def compare_short_way(
     route, given, numbers = pipeline.route, pipeline.call, count()
     client = Call(given.method, given.path, read_object(orjson.dumps(request)), given.query, given.headers)
     single = begin_call(
-        route, client, plan, "", lambda: 1_700_000_000.0, lambda prefix: f"{prefix}_{next(numbers):032x}"
+        route,
+        client,
+        plan,
+        "",
+        lambda: 1_700_000_000.0,
+        lambda prefix: f"{prefix}_{next(numbers):032x}",
+        has_store=has_store,
     )
     if single is None or not has_plain_head(status, headers, _MOST):
         return False

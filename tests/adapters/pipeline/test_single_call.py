@@ -19,6 +19,7 @@ ASKED: dict[str, JsonObject] = {
     "chat": {"messages": MESSAGES},
     "messages": {"messages": MESSAGES, "max_tokens": 5},
     "completions": {"prompt": "hi"},
+    "responses": {"input": [{"role": "user", "content": "hi"}]},
 }
 JSON = {"content-type": "application/json"}
 PAIRS = [
@@ -26,16 +27,19 @@ PAIRS = [
     for client in dialects
     for provider in dialects
     for protocol in dialects[client].served
-    if protocol in dialects[provider].called and protocol in ("chat", "messages", "completions")
+    if protocol in dialects[provider].called and protocol in ASKED
 ]
 
 
-def begin(client: str, provider: str, protocol: str, **changes: Any) -> SingleCall | None:
+def begin(
+    client: str, provider: str, protocol: str, *, called: str = "", has_store: bool = False, **changes: Any
+) -> SingleCall | None:
     dialect = dialects[client]
     route = Route(dialect, protocol, dialect.served[protocol], dialect.served_profile)
     body = {"model": "m", **ASKED[protocol], **changes}
     call = Call("POST", "/", body, dict(dialect.query), {"anthropic-version": "2023-06-01"})
-    return begin_call(route, call, plan_target("p", dialects[provider], [protocol], Target("up")), "id")
+    plan = plan_target("p", dialects[provider], [called or protocol], Target("up"))
+    return begin_call(route, call, plan, "id", has_store=has_store)
 
 
 @pytest.mark.parametrize(("client", "provider", "protocol"), PAIRS, ids="-".join)
@@ -65,6 +69,32 @@ def make_chat(**changes: Any) -> SingleCall | None:
 )
 def test_what_a_request_may_need_more_for_is_left(changes: JsonObject) -> None:
     assert make_chat(**changes) is None
+
+
+@pytest.mark.parametrize("called", ["responses", "chat", "messages"])
+def test_a_response_that_nobody_keeps_is_answered(called: str) -> None:
+    provider = "anthropic" if called == "messages" else "openai"
+    single = begin("openai", provider, "responses", called=called, has_store=True, store=False, stream=False)
+    assert single is not None
+    found = single.take_reply(JSON, orjson.dumps(load_sample(provider, called)["reply"]))
+    assert found is not None
+    response = orjson.loads(found.data)
+    assert (response["status"], response["store"], response["previous_response_id"]) == ("completed", False, None)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"has_store": True},
+        {"has_store": True, "store": False, "previous_response_id": "resp_1"},
+        {"has_store": True, "store": False, "input": [{"type": "item_reference", "id": "msg_1"}]},
+        {"previous_response_id": "resp_1"},
+        {"background": True},
+    ],
+    ids=str,
+)
+def test_responses_that_are_kept_or_continue_others_are_left(changes: JsonObject) -> None:
+    assert begin("openai", "openai", "responses", **changes) is None
 
 
 @pytest.mark.parametrize(

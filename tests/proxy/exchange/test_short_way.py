@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from dragoman.adapters import dialects
 from dragoman.proxy.exchange import exchange
 from tests.proxy.running_proxy import StartProxy
 from tests.proxy.scripted_upstream import StartUpstream, Step, Wire
@@ -40,6 +41,18 @@ async def test_a_plain_exchange_needs_no_pipeline(
         assert (line["outcome"], line["attempts"], line["target"]) == ("ok", 1, "p0/up")
         assert (line["model"], line["upstream_status"], line["status"]) == ("m", 200, 200)
     assert up.connections == 1
+
+
+async def test_a_response_that_is_not_kept_needs_no_pipeline(
+    proxy: StartProxy, upstream: StartUpstream, wire: Wire, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    p = await proxy(provide((await upstream(wire.ok, "keep")).port), speak=dialects)
+    forbid_the_long_way(monkeypatch)
+    body = {"model": "m", "input": "hi", "store": False}
+    async with p.session.post(f"{p.running.url}/v1/responses", json=body) as response:
+        assert (response.status, (await response.json())["store"]) == (200, False)
+    (line,) = await p.exchanges(1)
+    assert (line["protocol"], line["outcome"], line["attempts"]) == ("responses", "ok", 1)
 
 
 HANDED_OVER: dict[str, tuple[list[Step], int, str | None]] = {
