@@ -2,12 +2,15 @@
 
 Four things find a secret: the list of those that the configuration has, the credentials that the messages of the
 exchange carried, the form of well-known vendors' keys, and the name of the header or JSON key that holds a value.
+
+Clients and providers write these texts, so each pattern is bounded: masking takes time in proportion to the text.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from string import ascii_letters, digits
 from typing import Any
 
 from dragoman.proxy.config.masks import mask_secrets
@@ -19,15 +22,16 @@ __all__ = ["ContentMask", "find_header_secrets", "is_secret_header"]
 _STARS = MASK.decode()
 _MIN_LENGTH = 8  # characters of a secret that is masked wherever it is
 _NAMES = (
-    r"[\w-]*(?:api[-_]?key|secret|passw|credential|private[-_]?key|(?:access|auth|bearer|refresh|id)[-_]?token"
-    r"|authorization|cookie)[\w-]*"
+    r"[\w-]{0,40}(?:api[-_]?key|secret|passw|credential|private[-_]?key|(?:access|auth|bearer|refresh|id)[-_]?token"
+    r"|authorization|cookie)[\w-]{0,40}"
 )
 _HEADER_NAME = re.compile(r"auth|cookie|credential|key|passw|secret|session|signature|token", re.IGNORECASE)
 _COUNTED = re.compile(r"^x-ratelimit-|tokens?$", re.IGNORECASE)  # names of numbers
 _IN_JSON = re.compile(rf'("{_NAMES}"\s*:\s*")((?:[^"\\]|\\.)+)', re.IGNORECASE)
-_IN_TEXT_OF_JSON = re.compile(rf'((\\+"){_NAMES}\2\s*:\s*\2)(.+?)(?=\2)', re.IGNORECASE)
+_IN_TEXT_OF_JSON = re.compile(rf'((?<!\\)(\\{{1,15}}"){_NAMES}\2\s*:\s*\2)(.+?)(?=\2)', re.IGNORECASE)
 _IN_QUERY = re.compile(rf"([?&](?:{_NAMES}|key|token|sig)=)([^&\s\"]+)", re.IGNORECASE)
-_OPEN_END = re.compile(r"[\w+/=.~-]{1,4096}$")
+_IN_SECRETS = f"{ascii_letters}{digits}_+/=.~-"
+_LONGEST = 4096  # characters of a secret
 
 
 def is_secret_header(name: str) -> bool:
@@ -58,7 +62,7 @@ class ContentMask:
         text = _IN_JSON.sub(rf"\1{_STARS}", mask_secrets(text))
         text = _IN_TEXT_OF_JSON.sub(rf"\1{_STARS}", text)
         text = _IN_QUERY.sub(rf"\1{_STARS}", text)
-        return _OPEN_END.sub("", text) if is_cut else text
+        return text[:-_LONGEST] + text[-_LONGEST:].rstrip(_IN_SECRETS) if is_cut else text
 
     def mask_header(self, name: str, value: str) -> str:
         """The header's value without secrets. What comes before the secret, such as Bearer, remains."""
