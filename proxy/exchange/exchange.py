@@ -28,12 +28,12 @@ from dragoman.proxy.http.deadline import Deadline
 from dragoman.proxy.http.json_response import create_fault_response
 from dragoman.proxy.http.request_body import read_body, read_client_deadline
 from dragoman.proxy.http.stream_response import ClientDisconnected
-from dragoman.proxy.routing.rate_limits import Limiter, count_tokens
+from dragoman.proxy.routing.rate_limits import Limiter
 from dragoman.proxy.routing.state import RouterState
 from dragoman.proxy.telemetry.journal import Journal
 from dragoman.proxy.telemetry.log import Log
 from dragoman.proxy.telemetry.mask import Mask
-from dragoman.proxy.telemetry.record import MAX_PATH, ExchangeRecord
+from dragoman.proxy.telemetry.record import MAX_MODEL, MAX_PATH, ExchangeRecord
 from dragoman.proxy.telemetry.recording import RequestHead
 
 from .attempts import try_targets
@@ -113,7 +113,7 @@ class Exchange:
             if self._ctx is not None and self._ctx.early is not None:
                 self._ctx.early.drop()
             if self._limiter is not None:
-                self._limiter.settle(count_tokens(record.usage))
+                self._limiter.settle(record.tokens.total)
             self._journal.write(record)
 
     async def _respond(self) -> StreamResponse:
@@ -160,7 +160,8 @@ class Exchange:
         await self._receive(ctx, left)
         record.protocol = pipeline.route.protocol
         deployment = pipeline.deployment
-        record.model = model = state.resolve_model(pipeline.request.get("model"), deployment)
+        model = state.resolve_model(pipeline.request.get("model"), deployment)
+        record.model = model[:MAX_MODEL]
         record.stream = pipeline.wants_stream
         extra, session = read_extra_parameters(headers), find_session(pipeline.request, record.protocol)
         candidates = state.list_candidates(model, caller, extra, deployment, session)
@@ -181,6 +182,7 @@ class Exchange:
             body = await read_body(ctx.request, server.body_limit, self.deadline, needs_type=needs_type)
             if (recording := ctx.record.recording) is not None:
                 recording.add(recording.request, body)
+        ctx.record.request_bytes = len(body)
         if left.parsed is not None:
             ctx.pipeline.receive_object(left.parsed, find_task)
         elif is_large(body):

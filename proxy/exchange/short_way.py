@@ -89,6 +89,7 @@ async def take_short_way(
     if single is None or not candidate.provider.slots.take():
         return Leftover(raw, body)
     record.key, record.key_metadata, record.model = caller.name, caller.metadata, body["model"]
+    record.request_bytes = len(raw)
     found = await _make_call(candidate, single, deadline, record)
     if isinstance(found, EarlyCall):
         return Leftover(raw, body, found)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.pipeline import Attempt, Outcome
 from dragoman.proxy.routing.health import Verdict
-from dragoman.proxy.routing.rate_limits import count_tokens
 from dragoman.proxy.routing.retry_table import find_rule
 from dragoman.proxy.routing.targets import Candidate
+from dragoman.proxy.telemetry.token_counts import read_token_counts
 
 from .context import RequestContext
 from .downstream import DownstreamResponse
@@ -29,7 +29,7 @@ async def run_try(
     try:
         return await _try(ctx, candidate, attempt, downstream)
     finally:
-        limiter.settle(count_tokens(attempt.answer.usage))
+        limiter.settle(read_token_counts(attempt.answer.usage).total)
 
 
 async def _try(
@@ -43,7 +43,7 @@ async def _try(
     finally:
         outcome = attempt.outcome
         _judge(ctx, candidate, outcome, began, was_called=bool(attempt.calls))
-    ctx.record.usage = attempt.answer.usage or ctx.record.usage
+        ctx.record.usage = attempt.answer.usage or ctx.record.usage  # also if the client leaves
     if outcome.fault is not None and not attempt.answer.has_begun:
         outcome.fault.__traceback__ = None  # its frames refer to the attempt, and that to the fault
         return outcome.fault

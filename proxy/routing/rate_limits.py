@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Callable
+from typing import NamedTuple, Protocol
 
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.rate_headers import RateLeft, format_duration
@@ -27,7 +27,6 @@ __all__ = [
     "Rate",
     "RateCounters",
     "RateDecision",
-    "count_tokens",
 ]
 
 LIMITED_HERE = "provider_rate_limit"
@@ -187,26 +186,6 @@ class Limiter:
 
     def _name(self, unit: str) -> str:
         return f"{self._owner} {unit}"
-
-
-_COUNTS = (
-    "prompt_tokens",
-    "completion_tokens",
-    "input_tokens",
-    "output_tokens",
-    "cache_creation_input_tokens",
-    "cache_read_input_tokens",
-)
-"""The counts of a usage without a total that add up to it."""
-
-
-def count_tokens(usage: Mapping[str, Any] | None) -> int:
-    """The tokens of a usage in canonical form; 0 if it is not known. Messages counts those of its cache apart."""
-    if not usage:
-        return 0
-    parts = [usage.get(name) for name in _COUNTS]
-    total = usage.get("total_tokens")
-    return total if isinstance(total, int) else sum(part for part in parts if isinstance(part, int))
 
 
 def _describe(unit: str, rate: Rate, decision: RateDecision) -> RateLeft:

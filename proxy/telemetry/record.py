@@ -13,9 +13,9 @@ from dragoman.adapters.faults import Fault
 from dragoman.proxy.config.traffic import Price
 
 from .recording import Recording
-from .token_counts import TokenCounts, read_token_counts
+from .token_counts import TokenCounts, estimate_token_counts, read_token_counts
 
-__all__ = ["MAX_PATH", "ExchangeRecord", "Outcome"]
+__all__ = ["MAX_MODEL", "MAX_PATH", "ExchangeRecord", "Outcome"]
 
 Outcome = Literal["ok", "fault", "client_left"]
 
@@ -35,13 +35,16 @@ _TOKENS = {"input": "tokens_in", "output": "tokens_out", "cached": "tokens_cache
 _MAX_CAUSE = 300  # characters
 MAX_PATH = 200
 """Characters of a path in the log."""
+MAX_MODEL = 256
+"""Characters of a model's name in the log: no name of a model is longer, but clients can ask for any."""
 
 
 class ExchangeRecord:
     """Collects the fields of an exchange's log line while the exchange runs. Unset fields are left out of the line.
 
     `path` is that of the request, without its query; `client` is the address of the peer, which may be a load balancer.
-    `recording` keeps the bytes, for the page; it is None if nobody wants them. `provider` is OpenTelemetry's name of
+    `request_bytes` is the size of the request's body. `recording` keeps the bytes, for the page; it is None if nobody
+    wants them. `provider` is OpenTelemetry's name of
     the provider. If the exchange is traced, calls to providers get `trace_headers`, and `spans` end with it.
     """
 
@@ -57,6 +60,7 @@ class ExchangeRecord:
     hedge: str | None = None
     stream: bool = False
     first_token_ms: float | None = None
+    request_bytes: int = 0
     events: int = 0
     bytes: int = 0
     receipt: Receipt | None = None
@@ -81,8 +85,15 @@ class ExchangeRecord:
 
     @cached_property
     def tokens(self) -> TokenCounts:
-        """What the usage says, once the exchange has ended."""
-        return read_token_counts(self.usage)
+        """What the usage says, or an estimate if the answer did not come to its usage. Only for an exchange that has
+        ended: they are computed once."""
+        return estimate_token_counts(self.request_bytes, self.events) if self._is_cut else read_token_counts(self.usage)
+
+    @property
+    def _is_cut(self) -> bool:
+        """Whether the client left, or a stream broke, before there was a usage."""
+        has_begun = self.outcome == "client_left" or (self.outcome == "fault" and self.events > 0)
+        return has_begun and self.usage is None and self.target is not None
 
     @property
     def cost(self) -> float | None:
@@ -139,7 +150,7 @@ class ExchangeRecord:
             line["changes"] = [change.public() for change in self.receipt.changes]
         if self.receipt is not None and self.receipt.violations:
             line["violations"] = self.receipt.violations
-        if self.usage:
+        if self.usage or self._is_cut:
             counts = self.tokens._asdict().items()
             line |= {_TOKENS[name]: count for name, count in counts if count is not None}
             if (cost := self.cost) is not None:

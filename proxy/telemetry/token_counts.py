@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-__all__ = ["TokenCounts", "read_token_counts"]
+__all__ = ["TokenCounts", "estimate_token_counts", "read_token_counts"]
 
 _DETAILS = ("prompt_tokens_details", "input_tokens_details")
+_MOST = 10**12  # of one exchange; a provider that says more does not count, and sums must fit into a database
+_BYTES_PER_TOKEN = 4
 
 
 class TokenCounts(NamedTuple):
@@ -17,6 +19,11 @@ class TokenCounts(NamedTuple):
     input: int | None = None
     output: int | None = None
     cached: int | None = None
+
+    @property
+    def total(self) -> int:
+        """The tokens of prompt and answer together, as far as they are known."""
+        return (self.input or 0) + (self.output or 0)
 
 
 def read_token_counts(usage: Mapping[str, Any] | None) -> TokenCounts:
@@ -34,6 +41,11 @@ def read_token_counts(usage: Mapping[str, Any] | None) -> TokenCounts:
     return TokenCounts(given + (read or 0) + (written or 0), output, read)
 
 
+def estimate_token_counts(request_bytes: int, events: int) -> TokenCounts:
+    """The tokens of an answer whose usage nobody has seen: an event of a stream has one at least."""
+    return TokenCounts(-(-request_bytes // _BYTES_PER_TOKEN), events)
+
+
 def _find_cached(usage: Mapping[str, Any]) -> int | None:
     for name in _DETAILS:
         if isinstance(details := usage.get(name), Mapping):
@@ -42,4 +54,4 @@ def _find_cached(usage: Mapping[str, Any]) -> int | None:
 
 
 def _count(value: Any) -> int | None:
-    return value if type(value) is int and value >= 0 else None
+    return value if type(value) is int and 0 <= value <= _MOST else None

@@ -12,6 +12,7 @@ from dragoman.proxy.telemetry.inspector import InspectedExchange, Inspector
 from dragoman.proxy.telemetry.mask import Mask
 from dragoman.proxy.telemetry.record import ExchangeRecord
 from dragoman.proxy.telemetry.recording import Recording
+from dragoman.proxy.telemetry.token_counts import read_token_counts
 
 from .messages import list_headers, render_message
 from .sources import Side, find_source
@@ -37,6 +38,7 @@ def summarize(entry: InspectedExchange, mask: ContentMask) -> JsonObject:
     receipt = record.receipt
     weights = Counter(change.weight for change in receipt.changes) if receipt is not None else Counter()
     has_ended = entry.has_ended
+    counts = record.tokens if has_ended else read_token_counts(record.usage)
     summary = {
         "seq": entry.number,
         "id": record.request_id,
@@ -56,8 +58,8 @@ def summarize(entry: InspectedExchange, mask: ContentMask) -> JsonObject:
         "attempts": record.attempts,
         "first_token_ms": record.first_token_ms,
         "duration_ms": entry.duration_ms if has_ended else record.elapsed_ms(),
-        "tokens_in": record.tokens.input,
-        "tokens_out": record.tokens.output,
+        "tokens_in": counts.input,
+        "tokens_out": counts.output,
         "changes": {"form": weights["form"], "loss": weights["loss"]},
         "replayed_from": entry.replayed_from,
     }

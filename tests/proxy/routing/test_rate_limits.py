@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from dragoman.adapters import dialects
 from dragoman.proxy.config.traffic import RateLimits
-from dragoman.proxy.routing.rate_limits import Limiter, LocalCounters, Rate, RateDecision, count_tokens
+from dragoman.proxy.routing.rate_limits import Limiter, LocalCounters, Rate, RateDecision
 from tests.proxy.first_target import FirstTarget
 from tests.proxy.running_proxy import Proxy, StartProxy
 from tests.proxy.scripted_upstream import StartUpstream, Wire
@@ -127,20 +127,6 @@ async def test_a_request_that_leaves_while_it_is_counted_does_not_run() -> None:
     leaving.cancel()
     await asyncio.wait([leaving])
     assert (await limiter.admit()).refusal is None
-
-
-@pytest.mark.parametrize(
-    ("usage", "tokens"),
-    [
-        (None, 0),
-        ({"prompt_tokens": 3, "completion_tokens": 4, "total_tokens": 9}, 9),
-        ({"input_tokens": 3, "output_tokens": 4}, 7),
-        ({"input_tokens": 3, "output_tokens": 4, "cache_creation_input_tokens": 5, "cache_read_input_tokens": 6}, 18),
-        ({"prompt_tokens": 5, "total_tokens": None}, 5),
-    ],
-)
-def test_tokens_of_a_usage(usage: dict[str, int | None] | None, tokens: int) -> None:
-    assert count_tokens(usage) == tokens
 
 
 KEYS = [

@@ -77,6 +77,23 @@ async def test_a_restart_and_a_reload_forget_nothing(tmp_path: Path, budget: dic
         assert (await ask_twice(served))[0] == 200
 
 
+async def test_who_leaves_before_the_usage_has_used_something_too(tmp_path: Path) -> None:
+    async with serve_file(tmp_path, configure(tmp_path, tokens_per_day=30)) as served:
+        served.provider.hold.clear()
+        async with aiohttp.ClientSession(served.proxy.url) as session:
+            payload = {"model": "m", "messages": [{"role": "user", "content": "x" * 80}], "stream": True}
+            answer = await session.post(
+                "/v1/chat/completions", json=payload, headers={"Authorization": f"Bearer {KEY}"}
+            )
+            await served.provider.streaming.wait()
+            answer.close()
+            (line,) = await served.find_soon("exchange")
+            assert (line["outcome"], line["tokens_in"]) == ("client_left", len(json.dumps(payload)) // 4 + 1)
+            assert line["tokens_out"] == line["events"] > 0
+            assert line["cost"] > 0
+            assert (await ask(session, KEY))[0] == 429
+
+
 async def test_usage_is_shown_by_the_command_and_the_metrics(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     async with serve_file(tmp_path, configure(tmp_path, tokens_per_day=1000)) as served:

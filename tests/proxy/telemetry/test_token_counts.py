@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from dragoman.proxy.telemetry.record import ExchangeRecord, Outcome
 from dragoman.proxy.telemetry.token_counts import TokenCounts, read_token_counts
 
 
@@ -21,8 +22,30 @@ from dragoman.proxy.telemetry.token_counts import TokenCounts, read_token_counts
         ({"input_tokens": 3, "output_tokens": 4, "cache_read_input_tokens": 10}, (13, 4, 10)),
         ({"input_tokens": 3, "cache_read_input_tokens": 10, "cache_creation_input_tokens": 5}, (18, None, 10)),
         ({"input_tokens": 3, "output_tokens": 4, "cache_creation_input_tokens": 5}, (8, 4, None)),
+        ({"prompt_tokens": 10**19, "completion_tokens": -1}, (None, None, None)),
         ({"prompt_tokens": "3", "completion_tokens": True, "prompt_tokens_details": []}, (None, None, None)),
     ],
 )
 def test_usages_of_every_protocol(usage: dict[str, Any] | None, counts: tuple[int | None, ...]) -> None:
     assert read_token_counts(usage) == TokenCounts(*counts)
+
+
+@pytest.mark.parametrize(
+    ("outcome", "events", "usage", "target", "counts"),
+    [
+        ("client_left", 0, None, "p/m", (3, 0)),
+        ("client_left", 5, None, "p/m", (3, 5)),
+        ("client_left", 5, {"prompt_tokens": 7, "completion_tokens": 8}, "p/m", (7, 8)),
+        ("client_left", 0, None, None, (None, None)),
+        ("fault", 5, None, "p/m", (3, 5)),
+        ("fault", 0, None, "p/m", (None, None)),
+        ("ok", 5, None, "p/m", (None, None)),
+    ],
+)
+def test_an_answer_that_did_not_come_to_its_usage_is_estimated(
+    outcome: Outcome, events: int, usage: dict[str, Any] | None, target: str | None, counts: tuple[int | None, ...]
+) -> None:
+    record = ExchangeRecord("id", "openai", "chat")
+    record.outcome, record.events, record.usage, record.target = outcome, events, usage, target
+    record.request_bytes = 10
+    assert (record.tokens.input, record.tokens.output) == counts

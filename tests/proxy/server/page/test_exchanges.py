@@ -163,6 +163,27 @@ async def test_events_follow_an_exchange_from_its_beginning_to_its_end(
     assert (await page.list_ended())[0]["outcome"] == "ok"
 
 
+async def test_who_looks_at_a_running_exchange_does_not_change_what_is_counted(
+    page: PageClient, rig: RunningProxy, session: aiohttp.ClientSession
+) -> None:
+    slow = asyncio.create_task(ask(session, rig, stream=True, messages=[{"role": "user", "content": "fake:slow"}]))
+    running = []
+    while not running:
+        running = [one for one in (await page.read("exchanges"))["exchanges"] if one["outcome"] == "running"]
+    assert running[0]["tokens_out"] is None
+    await slow
+    (ended,) = await page.list_ended()
+    assert ended["tokens_in"] > 0 < ended["tokens_out"]
+
+
+async def test_long_names_of_models_are_cut(
+    page: PageClient, rig: RunningProxy, session: aiohttp.ClientSession
+) -> None:
+    assert (await ask(session, rig, model="x" * 1_000_000))[0] == 404
+    (ended,) = await page.list_ended()
+    assert ended["model"] == "x" * 256
+
+
 async def test_a_feed_does_not_keep_the_proxy_from_stopping(rig: RunningProxy, session: aiohttp.ClientSession) -> None:
     async with session.get(f"{rig.url}/page/api/events") as feed:
         await feed.content.readline()
