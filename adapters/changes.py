@@ -27,6 +27,7 @@ _RECENT = 8
 _PLAIN = "".join(map(chr, range(0x20, 0x7F))).translate(dict.fromkeys(b'"\\%'))
 """The characters of an RFC 9651 string that stay as they are; others are percent-encoded, as are those that would need
 a backslash."""
+_MOST_TEXT = 500  # characters of a reason, and of a path in the log: clients and providers choose words in them
 _NO_PATHS: frozenset[Path] = frozenset()  # shared by all receipts
 
 
@@ -45,9 +46,9 @@ class Change(NamedTuple):
         """Return the change as the log shows it: paths and reason, never a value."""
         shown = {"action": self.action, "weight": self.weight, "reason": self.reason}
         if self.before:
-            shown["before"] = format_path(self.before)
+            shown["before"] = _shorten(format_path(self.before))
         if self.after:
-            shown["after"] = format_path(self.after)
+            shown["after"] = _shorten(format_path(self.after))
         return shown
 
 
@@ -182,9 +183,13 @@ class Receipt:
         weight: Weight,
         policy: PolicyName | None = None,
     ) -> None:
-        change = Change(action, before, after, reason, weight, policy)
+        change = Change(action, before, after, _shorten(reason), weight, policy)
         if change not in self.changes[-_RECENT:]:  # a change that each chunk of a stream repeats is recorded once
             self.changes.append(change)
+
+
+def _shorten(text: str) -> str:
+    return text if len(text) <= _MOST_TEXT else f"{text[: _MOST_TEXT - 3]}..."
 
 
 def _undo_step(step: dict[Path, Path], path: Path) -> Path:

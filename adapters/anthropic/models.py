@@ -61,7 +61,7 @@ def _read_limit(call: Call) -> int:
     text = call.query.get("limit")
     if text is None:
         return _DEFAULT_LIMIT
-    if not text.isdecimal() or not 1 <= int(text[:6]) <= _MOST:
+    if not (text.isdecimal() and len(text) <= len(str(_MOST)) and 1 <= int(text) <= _MOST):
         raise Fault("invalid_request", f"limit: must be from 1 to {_MOST}", ("limit",), text, code="invalid_value")
     return int(text)
 

@@ -26,10 +26,13 @@ _NAMES = (
     r"|authorization|cookie)[\w-]{0,40}"
 )
 _HEADER_NAME = re.compile(r"auth|cookie|credential|key|passw|secret|session|signature|token", re.IGNORECASE)
+_SCHEMES = frozenset({"basic", "bearer", "digest", "negotiate", "token"})
 _COUNTED = re.compile(r"^x-ratelimit-|tokens?$", re.IGNORECASE)  # names of numbers
 _IN_JSON = re.compile(rf'("{_NAMES}"\s*:\s*")((?:[^"\\]|\\.)+)', re.IGNORECASE)
 _IN_TEXT_OF_JSON = re.compile(rf'((?<!\\)(\\{{1,15}}"){_NAMES}\2\s*:\s*\2)(.+?)(?=\2)', re.IGNORECASE)
 _IN_QUERY = re.compile(rf"([?&](?:{_NAMES}|key|token|sig)=)([^&\s\"]+)", re.IGNORECASE)
+_NAMED = (('"', _IN_JSON), ("\\", _IN_TEXT_OF_JSON), ("=", _IN_QUERY))
+"""The patterns, each with a sign without which it finds nothing: most texts are short."""
 _IN_SECRETS = f"{ascii_letters}{digits}_+/=.~-"
 _LONGEST = 4096  # characters of a secret
 
@@ -59,9 +62,10 @@ class ContentMask:
         text = self._mask(text.encode("utf-8", "surrogatepass")).decode("utf-8", "surrogatepass")
         if self._sent is not None:
             text = self._sent.sub(_STARS, text)
-        text = _IN_JSON.sub(rf"\1{_STARS}", mask_secrets(text))
-        text = _IN_TEXT_OF_JSON.sub(rf"\1{_STARS}", text)
-        text = _IN_QUERY.sub(rf"\1{_STARS}", text)
+        text = mask_secrets(text)
+        for sign, pattern in _NAMED:
+            if sign in text:
+                text = pattern.sub(rf"\1{_STARS}", text)
         return text[:-_LONGEST] + text[-_LONGEST:].rstrip(_IN_SECRETS) if is_cut else text
 
     def mask_header(self, name: str, value: str) -> str:
@@ -69,7 +73,7 @@ class ContentMask:
         if not is_secret_header(name):
             return self.mask_text(value)
         scheme, space, _ = value.partition(" ")
-        return f"{scheme} {_STARS}" if space and scheme.isalpha() else _STARS
+        return f"{scheme} {_STARS}" if space and scheme.lower() in _SCHEMES else _STARS
 
     def mask_values(self, value: Any) -> Any:
         """A copy of JSON without secrets in its texts and keys."""

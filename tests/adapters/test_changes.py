@@ -37,6 +37,16 @@ def test_changes_show_the_path_that_the_client_wrote() -> None:
     }
 
 
+def test_words_that_others_chose_are_bounded() -> None:
+    receipt = Receipt()
+    receipt.record_drop(("x" * 100_000,), f"nobody knows {'y' * 100_000}")
+    shown = receipt.changes[0].public()
+    assert {name: len(text) for name, text in shown.items() if name in ("before", "reason")} == {
+        "before": 500,
+        "reason": 500,
+    }
+
+
 def test_a_fork_keeps_what_was_and_shares_nothing() -> None:
     receipt = Receipt()
     receipt.record_drop(("user",), "only advises")

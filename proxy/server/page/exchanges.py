@@ -39,7 +39,7 @@ def summarize(entry: InspectedExchange, mask: ContentMask) -> JsonObject:
     weights = Counter(change.weight for change in receipt.changes) if receipt is not None else Counter()
     has_ended = entry.has_ended
     counts = record.tokens if has_ended else read_token_counts(record.usage)
-    summary = {
+    summary: JsonObject = {
         "seq": entry.number,
         "id": record.request_id,
         "began": round(entry.began, 3),
@@ -63,8 +63,7 @@ def summarize(entry: InspectedExchange, mask: ContentMask) -> JsonObject:
         "changes": {"form": weights["form"], "loss": weights["loss"]},
         "replayed_from": entry.replayed_from,
     }
-    masked: JsonObject = mask.mask_values(summary)
-    return masked
+    return {name: mask.mask_values(value) for name, value in summary.items()}
 
 
 def render_exchange(entry: InspectedExchange, mask: ContentMask) -> JsonObject:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from itertools import islice
@@ -139,15 +140,19 @@ class Page:
             return self._answer_list(request)
         request_id, _, action = path.partition("/")
         entry = self._find(request_id)
-        shown = render_exchange(entry, create_content_mask(entry, self._mask))
         if not action:
-            return _respond_json(shown)
+            return _respond_json(await asyncio.to_thread(self._render, entry))
         write = EXPORTS.get(request.query.get("as", "")) if action == "export" else None
         if write is None:
             raise Fault("not_found", f"an exchange can be exported as {', '.join(EXPORTS)}")
-        name, text = write(shown, self._gateway.states.current.config)
+        config = self._gateway.states.current.config
+        name, text = await asyncio.to_thread(lambda: write(self._render(entry), config))
         headers = {"Content-Disposition": f'attachment; filename="{name}"'}
         return _respond(text.encode("utf-8", "replace"), "text/plain; charset=utf-8", headers=headers)
+
+    def _render(self, entry: InspectedExchange) -> JsonObject:
+        """Everything that is kept of an exchange. It may be megabytes: to be called in a thread."""
+        return render_exchange(entry, create_content_mask(entry, self._mask))
 
     def _find(self, request_id: str) -> InspectedExchange:
         """Raises Fault if the exchange is not kept."""

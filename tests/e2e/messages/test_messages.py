@@ -94,8 +94,9 @@ async def test_errors_about_models_are_anthropic_s(build: Build) -> None:
     with pytest.raises(anthropic.NotFoundError) as missing:
         await house.client.models.retrieve("zzz")
     assert missing.value.type == "not_found_error" and missing.value.request_id
-    with pytest.raises(anthropic.BadRequestError, match="limit"):
-        await house.client.models.list(limit=0)
+    for limit in (0, 1001, 10**4000):
+        with pytest.raises(anthropic.BadRequestError, match="limit"):
+            await house.client.models.list(limit=limit)
 
 
 async def test_openai_s_clients_get_openai_s_list_at_the_same_address(build: Build) -> None:

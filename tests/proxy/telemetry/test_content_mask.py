@@ -50,3 +50,16 @@ def test_the_last_word_of_a_cut_text_is_left_out(cut: str) -> None:
 )
 def test_what_a_name_calls_a_secret_is_masked(text: str, shown: str) -> None:
     assert _MASK.mask_text(text) == shown
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "shown"),
+    [
+        ("Authorization", "Bearer hunter2", "Bearer ***"),
+        ("authorization", "hunter two", "***"),
+        ("X-Api-Key", "hunter2", "***"),
+        ("X-Ratelimit-Remaining-Tokens", "12", "12"),
+    ],
+)
+def test_a_secret_header_shows_its_scheme_alone(name: str, value: str, shown: str) -> None:
+    assert _MASK.mask_header(name, value) == shown
