@@ -37,6 +37,10 @@ class DownstreamResponse(Protocol):
     async def write(self, data: bytes) -> None:
         """Write bytes to the client. Raises ClientDisconnected."""
 
+    def write_now(self, data: bytes) -> bool:
+        """Write bytes to the client without waiting; False if that cannot be done, and nothing was written."""
+        return False
+
     async def end(self) -> None:
         """End the response: all bytes of the attempt are written. Raises ClientDisconnected."""
 
@@ -121,6 +125,15 @@ class StreamedResponse(DownstreamResponse):
             recording.add(recording.reply, data)
         await self._stream.write(data)
         ctx.record.bytes = self._stream.bytes_written
+
+    def write_now(self, data: bytes) -> bool:
+        record = self._ctx.record
+        if not self._stream.write_now(data):
+            return False
+        if record.recording is not None:
+            record.recording.add(record.recording.reply, data)
+        record.bytes = self._stream.bytes_written
+        return True
 
     async def end(self) -> None:
         await self._stream.end(broken=self._attempt is not None and self._attempt.answer.breaks_connection)

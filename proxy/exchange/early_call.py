@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from dragoman.adapters.faults import Fault
 from dragoman.proxy.routing.targets import Candidate
 from dragoman.proxy.telemetry.recording import CallRecording
@@ -64,6 +66,11 @@ class _Continued(UpstreamResponse):
         if fault is not None:
             raise fault
         return await self._response.read_chunk()
+
+    async def deliver(self, take: Callable[[bytes], bool]) -> None:
+        """Give the next bytes to `take`, after those that were read before."""
+        if not self._data and self._fault is None:
+            await self._response.deliver(take)
 
     @property
     def is_at_end(self) -> bool:

@@ -197,6 +197,9 @@ class _Contender(DownstreamResponse):
         self._claim(self)
         await self._downstream.write(data)
 
+    def write_now(self, data: bytes) -> bool:
+        return self._downstream.write_now(data)  # an attempt that has written something is the claimed one
+
     async def end(self) -> None:
         await self._downstream.end()
 

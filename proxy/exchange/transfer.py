@@ -7,25 +7,21 @@ the first failure ends the others. Before it is a failure, a call that got no an
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import Awaitable, Callable, Sequence
-from functools import partial
 from random import uniform
 
 from dragoman.adapters.faults import Fault
-from dragoman.adapters.pipeline import NOTHING, Attempt, Output, PlannedCall
+from dragoman.adapters.pipeline import Attempt, Output, PlannedCall
 from dragoman.proxy.conversations.owner_store import mask_record
 from dragoman.proxy.routing.retry_table import find_rule
 from dragoman.proxy.routing.targets import Candidate
-from dragoman.proxy.telemetry.recording import CallRecording
 from dragoman.proxy.telemetry.tracing import TRACE, TRACE_STATE
 from dragoman.proxy.upstreams.call_slots import CallSlots
-from dragoman.proxy.upstreams.interface import UpstreamResponse
 
 from .context import RequestContext
 from .downstream import DownstreamResponse
 from .early_call import EarlyCall
-from .large_bodies import LARGE
+from .reply_pump import ReplyPump
 
 __all__ = ["JITTER", "MAX_PARALLEL_CALLS", "Transfer"]
 
@@ -155,7 +151,9 @@ class Transfer:
         if not self._is_awaiting_stream and timeouts.first_byte is not None:
             ctx.deadline.enter_phase("answer", timeouts.total)
         try:
-            further = await self._pump(call.number, response, recorder)
+            pump = ReplyPump(ctx, attempt, call.number, response, recorder, self._downstream)
+            inter_token = timeouts.inter_token
+            further = await pump.run(self._handle, inter_token, ending=self._ending, is_single=self._is_single)
         except BaseException:
             response.close()
             raise
@@ -172,53 +170,6 @@ class Transfer:
         """Make one of several calls once more: the others are not repeated, because they are billed."""
         await asyncio.sleep(uniform(*JITTER))
         return await self._make_call(call)
-
-    async def _pump(
-        self, call: int, response: UpstreamResponse, recorder: CallRecording | None
-    ) -> tuple[PlannedCall, ...]:
-        """Feed one reply to the attempt until the attempt has read all that it needs."""
-        attempt, deadline = self._attempt, self._ctx.deadline
-        inter_token = self._candidate.provider.timeouts.inter_token
-        held = 0  # bytes since the last output
-        output = attempt.start_reply(call, response.status, response.headers)
-        further = output.calls if output is NOTHING else await self._handle(output)
-        while attempt.is_reading(call):
-            if attempt.answer.has_begun:
-                deadline.enter_phase("inter_token", inter_token)
-            try:
-                data = await response.read_chunk()
-            except (Fault, asyncio.CancelledError) as error:
-                return await self._handle(attempt.close(call, deadline.as_fault(error)))
-            if recorder is not None and data:
-                recorder.add_reply(data)
-            if data and held <= LARGE:
-                output = attempt.feed(call, data)
-            else:
-                output = await (self._feed_much(call, data) if data else self._close(call, held))
-            held = held + len(data) if output is NOTHING else 0
-            del data  # the client may take its time
-            if output is not NOTHING:
-                further = await self._handle(output)
-            while output.more:
-                await asyncio.sleep(0)  # what a few bytes decompress to must not keep others waiting
-                output, held = attempt.resume(call), LARGE + 1
-                further = await self._handle(output)
-            if not attempt.answer.has_begun and response.is_at_end and attempt.is_reading(call):
-                return await self._handle(await self._close(call, held))
-        return further
-
-    async def _feed_much(self, call: int, data: bytes) -> Output:
-        """Feed bytes after many without an output: if they may complete an event, other exchanges go on meanwhile."""
-        attempt = self._attempt
-        if self._is_single and (b"\n" in data or b"\r" in data) and not attempt.is_collecting(call):
-            return await self._ctx.worker.run(partial(attempt.feed, call, data))
-        return attempt.feed(call, data)
-
-    async def _close(self, call: int, held: int) -> Output:
-        """End a reply, of which so many bytes are collected. The replies of several calls end one after the other."""
-        close = partial(self._attempt.close, call)
-        async with self._ending or contextlib.nullcontext():
-            return await self._ctx.worker.run(close) if held > LARGE else close()
 
     async def _handle(self, output: Output) -> tuple[PlannedCall, ...]:
         """Save and write what the output contains, and return its further calls."""

@@ -7,11 +7,12 @@ them, and the releases that have them.
 
 from __future__ import annotations
 
+from aiohttp.base_protocol import BaseProtocol
 from aiohttp.http_writer import StreamWriter
 from aiohttp.streams import StreamReader
 from aiohttp.web_request import BaseRequest
 
-__all__ = ["has_plain_chunks", "read_some", "take_rest", "write_chunk"]
+__all__ = ["has_plain_chunks", "read_some", "take_rest", "write_chunk", "write_chunk_now"]
 
 
 def take_rest(content: StreamReader) -> bytes | None:
@@ -44,6 +45,15 @@ def has_plain_chunks(request: BaseRequest) -> bool:
     if not isinstance(writer, StreamWriter) or not writer.chunked:
         return False
     return writer.length is None and writer._compress is None
+
+
+def write_chunk_now(protocol: BaseProtocol, data: bytes) -> bool:
+    """Write bytes as `write_chunk` does, but only if the client is there and has taken most of what was written."""
+    transport = protocol.transport
+    if transport is None or protocol._paused or transport.is_closing():
+        return False
+    transport.write(b"%x\r\n%b\r\n" % (len(data), data))
+    return True
 
 
 def write_chunk(request: BaseRequest, data: bytes) -> None:

@@ -19,7 +19,7 @@ from aiohttp.web_response import StreamResponse
 
 from dragoman.adapters.faults import Fault
 
-from .aiohttp_bodies import has_plain_chunks, write_chunk
+from .aiohttp_bodies import has_plain_chunks, write_chunk, write_chunk_now
 from .aiohttp_server import SingleWriteResponse
 from .deadline import Deadline
 from .json_response import add_server
@@ -144,6 +144,14 @@ class EventStreamResponse:
             raise ClientDisconnected from None
         self._has_plain_chunks = has_plain_chunks(self._request)
         self._record_write(len(data))
+
+    def write_now(self, data: bytes) -> bool:
+        """Send bytes without waiting; False if that cannot be done, and nothing was sent."""
+        size = len(data)
+        if not self._has_plain_chunks or not 0 < size <= _LARGEST or not write_chunk_now(self._protocol, data):
+            return False
+        self._record_write(size)
+        return True
 
     def _record_write(self, size: int) -> None:
         self.bytes_written += size

@@ -24,6 +24,7 @@ names them, and the releases that have them.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from functools import cached_property, partial
 from typing import Any, cast
 
@@ -121,7 +122,7 @@ class HttpClient:
 class HttpResponse:
     """A response. `content` is its body as sent: without the framing of chunks, but still compressed."""
 
-    __slots__ = ("_connection", "_idle", "content", "headers", "status")
+    __slots__ = ("_connection", "_idle", "_protocol", "content", "headers", "status")
 
     def __init__(
         self,
@@ -131,6 +132,7 @@ class HttpResponse:
         idle: IdleConnections[Connection],
     ) -> None:
         self._connection: Connection | None = connection
+        self._protocol = connection.protocol
         self._idle = idle
         self.status = message.code
         self.headers: Headers = message.headers
@@ -142,6 +144,20 @@ class HttpResponse:
         if self._connection is not None:
             self._connection.close()
             self._connection = None
+
+    async def deliver(self, take: Callable[[bytes], bool]) -> None:
+        """Give the next bytes of the body to `take` as soon as they are parsed. Returns when `take` returns False, when
+        the body has ended or failed, and at once if the connection is not one of ours. Raises what `take` raises."""
+        protocol = self._protocol
+        if not isinstance(protocol, _Protocol) or self._connection is None:
+            return
+        delivery = _Delivery(self.content, take)
+        protocol.on_progress = delivery.go_on
+        try:
+            delivery.go_on()
+            await delivery.end
+        finally:
+            protocol.on_progress = None
 
     def _release(self) -> None:
         connection, self._connection = self._connection, None
@@ -161,10 +177,53 @@ def split_credentials(proxy: URL | None) -> tuple[URL | None, dict[str, str]]:
     return proxy.with_user(None), {"Proxy-Authorization": aiohttp.encode_basic_auth(proxy.user, proxy.password or "")}
 
 
+class _Delivery:
+    """Gives what arrives of a body to a function, until `end` is done."""
+
+    __slots__ = ("_content", "_is_going_on", "_take", "end")
+
+    def __init__(self, content: aiohttp.StreamReader, take: Callable[[bytes], bool]) -> None:
+        self._content = content
+        self._take = take
+        self._is_going_on = False
+        self.end: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    def go_on(self) -> None:
+        """Give what has arrived. Reading may make the parser go on, which calls this once more meanwhile."""
+        if self._is_going_on or self.end.done():
+            return
+        self._is_going_on = True
+        content = self._content
+        try:
+            while content._buffer and content._exception is None:
+                is_one = len(content._buffer) == 1
+                if not self._take(content._read_nowait_chunk(-1) if is_one else content._read_nowait(-1)):
+                    self.end.set_result(None)
+                    return
+            if content._eof or content._exception is not None:
+                self.end.set_result(None)
+        except Exception as error:  # noqa: BLE001 - raised where the end is awaited
+            self.end.set_exception(error)
+        finally:
+            self._is_going_on = False
+
+
 class _Protocol(ResponseHandler):
     """aiohttp's protocol, except that it resumes reading only if reading is paused: a body asks for it after every
-    read; and that it gives up an upstream that sends response after response: nobody waits for more than one, and for
-    the few interim ones before it."""
+    read; that it gives up an upstream that sends response after response: nobody waits for more than one, and for
+    the few interim ones before it; and that it calls `on_progress` when something was received, or nothing will be."""
+
+    on_progress: Callable[[], None] | None = None
+
+    def data_received(self, data: bytes) -> None:
+        ResponseHandler.data_received(self, data)
+        if self.on_progress is not None:
+            self.on_progress()
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        super().connection_lost(exc)
+        if self.on_progress is not None:
+            self.on_progress()
 
     def feed_data(self, data: Any, size: int = 0) -> None:
         if len(self._buffer) < _MOST_INTERIM:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from urllib.parse import quote, urlsplit
 
@@ -198,6 +198,10 @@ class HttpUpstreamResponse:
         except CLIENT_ERRORS as error:
             error.__traceback__ = None  # aiohttp keeps the error: with its frames it would be a cycle of references
             raise to_fault(error, self._name) from error
+
+    async def deliver(self, take: Callable[[bytes], bool]) -> None:
+        """Give the next bytes to `take` in the connection's own callback. Raises what `take` raises."""
+        await self._response.deliver(take)
 
     def finish(self) -> None:
         if self._response.content.at_eof():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Protocol
 
 from dragoman.adapters.call import Call, Headers
@@ -21,6 +22,10 @@ class UpstreamResponse(Protocol):
 
     async def read_chunk(self) -> bytes:
         """Read the next bytes as they arrive; empty at the end. Raises Fault."""
+
+    async def deliver(self, take: Callable[[bytes], bool]) -> None:
+        """Give the next bytes to `take` as soon as they arrive, while the caller sleeps. Returns when `take` returns
+        False, or when `read_chunk` has to say what follows; at once if the upstream cannot do this."""
 
     @property
     def is_at_end(self) -> bool:

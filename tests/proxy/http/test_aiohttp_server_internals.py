@@ -57,6 +57,8 @@ INTERNALS: list[tuple[JsonValue, str, tuple[str, ...]]] = [
     (RequestHandler, "_max_msg_queue_size", ()),
     (RequestHandler, "max_field_size", ()),
     (RequestHandler, "writing_paused", ()),
+    (RequestHandler, "_paused", ()),
+    (RequestHandler, "transport", ()),
     (streams.StreamReader, "total_bytes", ()),
     (RequestHandler, "_current_request", ()),
     (RequestHandler, "_waiter", ()),
