@@ -1,65 +1,74 @@
-"""The load generator of the benchmarks: clients in a closed loop on keep-alive connections.
-
-`python _load.py PORT CASE SECONDS PID` prints one JSON object (see `measure`). It reads the processor time of process
-PID and its descendants at the start and the end of the measurement; PID 0 means that there is no process.
+"""The load generator in Python, for machines without a C compiler. It does what `native/load.c` does, except for the
+open loop and the judging of JSON. The options and the result are the same: `python _load.py PORT [options] < REQUEST`.
 """
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import json
+import re
 import sys
 import time
 from pathlib import Path
 from typing import Any, cast
 
 import uvloop
-from _upstream import EVENTS
 
-__all__ = ["CASES", "WARM_UP"]
+__all__ = ["find_percentile", "join_chunks"]
 
-CASES = {"whole": 16, "paced": 32, "burst": 4, "responses": 32, "messages": 32}  # concurrent connections
-WARM_UP = 1.0  # seconds before the measurement starts
-SIZE = 4096  # bytes of a request's body
-PATHS = {"responses": "/v1/responses", "messages": "/v1/messages"}  # of cases that do not send chat
-FRAMES = {"responses": 6, "messages": 3}  # how many events more than a chat stream their streams have
-ENDS = {"messages": b'data: {"type":"message_stop"}\n\n'}  # of streams that do not end with `[DONE]`
-VERSION = "anthropic-version: 2023-06-01\r\n"
+_TOKEN = re.compile(rb"@(\d{3})([0-9a-f]{12})")
+_MASK = (1 << 48) - 1
 
 
 def main() -> None:
-    port, case, seconds, pid = int(sys.argv[1]), sys.argv[2], float(sys.argv[3]), int(sys.argv[4])
-    print(json.dumps(uvloop.run(measure(port, case, seconds, pid))))
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("port", type=int)
+    for name, kind in (("connections", int), ("answers", int), ("events", int), ("seconds", float), ("spread", float)):
+        parser.add_argument(f"--{name}", type=kind, default=kind(name in ("connections", "seconds")))
+    parser.add_argument("--warm-up", type=float, default=0.0)
+    parser.add_argument("--needle", type=str.encode, default=b"")
+    parser.add_argument("--pid", type=int, action="append", default=[])
+    print(json.dumps(uvloop.run(measure(parser.parse_args(), sys.stdin.buffer.read()))))
 
 
-async def measure(port: int, case: str, seconds: float, pid: int) -> dict[str, Any]:
-    """Measure `units` (answers or stream events), `cpu_us` per unit, `per_second`, `p50_ms` of an answer, `errors`."""
+async def measure(options: argparse.Namespace, request: bytes) -> dict[str, Any]:
+    """Measure as `native/load.c` does; the result has the same fields."""
     loop = asyncio.get_running_loop()
     tally = Tally()
-    connections = [await connect(loop, port, case, tally) for _ in range(CASES[case])]
-    await asyncio.sleep(WARM_UP)
+    clients = []
+    for _ in range(options.connections):
+        made = await loop.create_connection(lambda: Client(request, options, tally), "127.0.0.1", options.port)
+        clients.append(made[1])
+        await asyncio.sleep(options.spread / options.connections)
+    await asyncio.sleep(max(options.warm_up - options.spread, 0))
     tally.reset()
-    before, started = read_cpu_ns(pid), time.perf_counter()
-    await asyncio.sleep(seconds)
-    spent, window = read_cpu_ns(pid) - before, time.perf_counter() - started
-    units = tally.answers if case == "whole" else tally.events
+    before, started, own = [read_cpu_ns(pid) for pid in options.pid], time.perf_counter(), time.process_time_ns()
+    if options.answers:
+        await tally.wait_for(options.answers)
+    else:
+        await asyncio.sleep(options.seconds)
+    spent = [read_cpu_ns(pid) - old for pid, old in zip(options.pid, before, strict=True)]
     result = {
-        "units": units,
-        "cpu_us": spent / 1000 / units if units and pid else None,
-        "per_second": units / window,
-        "p50_ms": 1000 * sorted(tally.times)[len(tally.times) // 2] if tally.times else None,
-        "errors": tally.errors,
-        "error": tally.error,
+        "seconds": time.perf_counter() - started,
+        **{name: getattr(tally, name) for name in ("answers", "tokens", "errors", "error")},
+        **describe_times(latency_ms=tally.latencies, first_token_ms=tally.first_tokens, delay_us=tally.delays),
+        "cpu_ns": spent,
+        "own_cpu_ns": time.process_time_ns() - own,
     }
-    for connection in connections:
-        connection.stop()
+    for client in clients:
+        client.stop()
     return result
 
 
-async def connect(loop: asyncio.AbstractEventLoop, port: int, case: str, tally: Tally) -> Client:
-    request = build_request(port, case)
-    _, client = await loop.create_connection(lambda: Client(request, case, tally), "127.0.0.1", port)
-    return client
+def describe_times(**samples: list[float]) -> dict[str, float | None]:
+    return {f"{name}_p{p}": find_percentile(found, p) for name, found in samples.items() for p in (50, 99)}
+
+
+def find_percentile(samples: list[float], percent: int) -> float | None:
+    """The percentile by the nearest rank, None without samples."""
+    rank = -(-len(samples) * percent // 100)
+    return sorted(samples)[rank - 1] if samples else None
 
 
 class Tally:
@@ -68,25 +77,37 @@ class Tally:
     def __init__(self) -> None:
         self.errors = 0
         self.error = ""
+        self.most, self.came = 0, asyncio.Event()
         self.reset()
 
     def reset(self) -> None:
-        self.answers = self.events = 0
-        self.times: list[float] = []
+        self.answers = self.tokens = 0
+        self.latencies: list[float] = []
+        self.first_tokens: list[float] = []
+        self.delays: list[float] = []
+
+    def record_answer(self, milliseconds: float) -> None:
+        self.answers += 1
+        self.latencies.append(milliseconds)
+        if self.answers == self.most:
+            self.came.set()
 
     def record_error(self, what: str) -> None:
         self.errors += 1
         self.error = self.error or what
+        self.came.set()
+
+    async def wait_for(self, answers: int) -> None:
+        """Wait for as many answers, or for a wrong one."""
+        self.most = answers
+        await self.came.wait()
 
 
 class Client(asyncio.Protocol):
     """A connection that sends one request after the other. It stops at the first wrong answer."""
 
-    def __init__(self, request: bytes, case: str, tally: Tally) -> None:
-        self.request, self.tally = request, tally
-        self.streams = case != "whole"
-        self.expected = EVENTS + FRAMES.get(case, 0)
-        self.end_of_stream = ENDS.get(case, b"data: [DONE]\n\n")
+    def __init__(self, request: bytes, options: argparse.Namespace, tally: Tally) -> None:
+        self.request, self.options, self.tally = request, options, tally
         self.stopped = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -96,17 +117,28 @@ class Client(asyncio.Protocol):
     def send(self) -> None:
         self.received = bytearray()
         self.end: int | None = None  # where the answer ends, once known; a chunked one ends with its last chunk
-        self.body = 0
-        self.sent_at = time.perf_counter()
+        self.body = self.tokens = 0
+        self.sent_at = time.monotonic_ns()
         self.transport.write(self.request)
 
     def data_received(self, data: bytes) -> None:
         self.received += data
-        self.tally.events += data.count(b"data: {")
+        self.count_tokens(data)
         if not self.body and not self.read_head():
             return
         if len(self.received) == self.end if self.end else self.received.endswith(b"\r\n0\r\n\r\n"):
             self.finish()
+
+    def count_tokens(self, data: bytes) -> None:
+        """Count the tokens in their order. The last events of some protocols repeat them."""
+        now = time.monotonic_ns()
+        for number, sent in _TOKEN.findall(data):
+            if int(number) == self.tokens:
+                if not self.tokens:
+                    self.tally.first_tokens.append((now - self.sent_at) / 1e6)
+                self.tokens += 1
+                self.tally.tokens += 1
+                self.tally.delays.append((now - int(sent, 16) & _MASK) / 1e3)
 
     def read_head(self) -> bool:
         self.body = self.received.find(b"\r\n\r\n") + 4
@@ -119,8 +151,7 @@ class Client(asyncio.Protocol):
         return True
 
     def finish(self) -> None:
-        self.tally.answers += 1
-        self.tally.times.append(time.perf_counter() - self.sent_at)
+        self.tally.record_answer((time.monotonic_ns() - self.sent_at) / 1e6)
         body = bytes(self.received[self.body :])
         if error := self.find_error(body if self.end else join_chunks(body)):
             self.tally.record_error(error)
@@ -132,10 +163,10 @@ class Client(asyncio.Protocol):
         """Say what is wrong with the answer, empty if nothing."""
         if not self.received.startswith(b"HTTP/1.1 200 "):
             return self.received[:600].decode(errors="replace")
-        if not self.streams:
-            return "" if b'"chat.completion"' in body else f"no completion: {body[:200]!r}"
-        if body.count(b"data: {") != self.expected or not body.endswith(self.end_of_stream):
-            return f"a stream of {body.count(b'data: {')} events, not {self.expected}, that ends with {body[-100:]!r}"
+        if self.options.needle not in body:
+            return f"an answer that lacks its end: {body[-200:]!r}"
+        if self.tokens != self.options.events:
+            return f"a stream of {self.tokens} tokens, not {self.options.events}"
         return ""
 
     def stop(self) -> None:
@@ -159,55 +190,10 @@ def join_chunks(body: bytes) -> bytes:
         at = line + 4 + size
 
 
-def build_request(port: int, case: str) -> bytes:
-    """Build a request of 4 KB: ten messages, three tools, some text outside ASCII."""
-    question = "Was heißt »dragoman«, und woher kommt das Wort? 翻译。"
-    turns = [{"role": "assistant" if turn % 2 else "user", "content": f"{turn}: {question}"} for turn in range(8)]
-    last = {"role": "user", "content": ""}
-    messages = [{"role": "system", "content": "Answer briefly."}, *turns, last]
-    tools = [build_tool(name) for name in ("lookup", "translate", "compare")]
-    asked = BUILDERS.get(case, build_chat)(messages, tools)
-    body = {"model": f"bench-{case}", **asked, "temperature": 0.7, "stream": case != "whole"}
-    last["content"] = "x" * (SIZE - len(encode(body)))
-    data = encode(body)
-    head = f"POST {PATHS.get(case, '/v1/chat/completions')} HTTP/1.1\r\nhost: 127.0.0.1:{port}\r\nuser-agent: bench\r\n"
-    head += VERSION if case == "messages" else ""
-    return f"{head}accept: */*\r\ncontent-type: application/json\r\ncontent-length: {len(data)}\r\n\r\n".encode() + data
-
-
-def build_chat(messages: list[dict[str, str]], tools: list[dict[str, Any]]) -> dict[str, Any]:
-    return {"messages": messages, "tools": tools, "max_tokens": 256}
-
-
-def build_responses(messages: list[dict[str, str]], tools: list[dict[str, Any]]) -> dict[str, Any]:
-    flat = [{"type": "function", **one["function"]} for one in tools]
-    return {"input": messages, "tools": flat, "max_output_tokens": 256}
-
-
-def build_messages(messages: list[dict[str, str]], tools: list[dict[str, Any]]) -> dict[str, Any]:
-    system, *turns = messages
-    schemas = [{**one["function"], "input_schema": one["function"]["parameters"]} for one in tools]
-    own = [{key: value for key, value in one.items() if key != "parameters"} for one in schemas]
-    return {"system": system["content"], "messages": turns, "tools": own, "max_tokens": 256}
-
-
-BUILDERS = {"responses": build_responses, "messages": build_messages}
-
-
-def build_tool(name: str) -> dict[str, Any]:
-    word = {"type": "string", "description": "The word, in the language that it was found in."}
-    parameters = {"type": "object", "properties": {"word": word, "limit": {"type": "integer"}}, "required": ["word"]}
-    return {"type": "function", "function": {"name": name, "description": f"To {name}.", "parameters": parameters}}
-
-
-def encode(body: dict[str, Any]) -> bytes:
-    return json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
-
-
 def read_cpu_ns(pid: int) -> int:
     """Read the processor time of the process, its threads and its descendants so far, user and system."""
     total = 0
-    for task in Path(f"/proc/{pid}/task").iterdir() if pid else ():
+    for task in Path(f"/proc/{pid}/task").iterdir():
         total += int((task / "schedstat").read_text().split()[0])
         total += sum(read_cpu_ns(int(child)) for child in (task / "children").read_text().split())
     return total

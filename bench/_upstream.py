@@ -1,7 +1,8 @@
-"""The provider of the benchmarks: a minimal server with fixed answers.
+"""The provider of the benchmarks in Python, for machines without a C compiler: what `native/provider.c` does.
 
 A request that contains `bench-burst` gets a stream as fast as possible, one with `bench-paced` gets one event per 5 ms,
-any other gets one whole reply. Start it with `python _upstream.py PORT`.
+any other gets one whole reply. Start it with `python _upstream.py PORT`. The text of each event has its number, and
+when it was sent.
 """
 
 from __future__ import annotations
@@ -10,18 +11,18 @@ import asyncio
 import json
 import re
 import sys
+import time
 from itertools import count
 from typing import Any, cast
 
 import uvloop
+from _cases import EVENTS, PACE, REPLY
 
-__all__ = ["EVENTS", "PACE"]
-
-EVENTS = 200  # chunks in a stream, without `[DONE]`
-PACE = 0.005  # seconds between the events of a paced stream
+__all__ = ["PIECES", "STREAM_HEAD", "WHOLE"]
 
 _LENGTH = re.compile(rb"\r\ncontent-length: *(\d+)", re.IGNORECASE)
-_STREAM_HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
+STREAM_HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
+_NO_TIME, _MASK = "f" * 12, (1 << 48) - 1
 
 
 def build_body(kind: str, choice: dict[str, Any], **more: Any) -> bytes:
@@ -30,7 +31,7 @@ def build_body(kind: str, choice: dict[str, Any], **more: Any) -> bytes:
 
 
 def build_reply() -> bytes:
-    text = "A relay takes what it is given and hands it on; an interpreter must also know both languages. " * 3
+    text = f"A relay takes what it is given and hands it on; {REPLY}. " * 3
     message = {"role": "assistant", "content": text.strip(), "refusal": None}
     usage = {"prompt_tokens": 900, "completion_tokens": 60, "total_tokens": 960}
     choice = {"message": message, "logprobs": None, "finish_reason": "stop"}
@@ -40,10 +41,10 @@ def build_reply() -> bytes:
 
 def build_stream() -> list[bytes]:
     """Build the events, each as one HTTP chunk; the last one also ends the body."""
-    events = [build_event({"content": f" word{number:03d}"}, None) for number in range(EVENTS)]
-    events[0] = build_event({"role": "assistant", "content": ""}, None)
-    events[-1] = build_event({}, "stop")
-    return [*events, write_chunk(b"data: [DONE]\n\n") + b"0\r\n\r\n"]
+    events = [build_event({"content": f" @{number:03d}{_NO_TIME}"}, None) for number in range(EVENTS)]
+    events[0] = build_event({"role": "assistant", "content": ""}, None) + events[0]
+    events[-1] += build_event({}, "stop") + write_chunk(b"data: [DONE]\n\n") + b"0\r\n\r\n"
+    return events
 
 
 def build_event(delta: dict[str, Any], finish_reason: str | None) -> bytes:
@@ -55,9 +56,13 @@ def write_chunk(data: bytes) -> bytes:
     return b"%x\r\n%b\r\n" % (len(data), data)
 
 
-_WHOLE = build_reply()
-_PIECES = build_stream()
-_BURST = _STREAM_HEAD + b"".join(_PIECES)
+def set_time(piece: bytes) -> bytes:
+    """Replace the time of a piece, whose token has none, by the time of the clock."""
+    return piece.replace(_NO_TIME.encode(), b"%012x" % (time.monotonic_ns() & _MASK), 1)
+
+
+WHOLE = build_reply()
+PIECES = build_stream()
 
 
 _PHASES = (number * 0.618034 % 1 for number in count())
@@ -93,19 +98,19 @@ class Upstream(asyncio.Protocol):
 
     def answer(self, request: bytes) -> None:
         if b"bench-paced" in request:
-            self.transport.write(_STREAM_HEAD)
+            self.transport.write(STREAM_HEAD)
             due = self.loop.time() + next(_PHASES) * PACE
             self.loop.call_at(due, self.pace, 0, due)
         elif b"bench-burst" in request:
-            self.transport.write(_BURST)
+            self.transport.write(STREAM_HEAD + b"".join(map(set_time, PIECES)))
         else:
-            self.transport.write(_WHOLE)
+            self.transport.write(WHOLE)
 
     def pace(self, number: int, due: float) -> None:
         if self.transport.is_closing():
             return
-        self.transport.write(_PIECES[number])
-        if number + 1 < len(_PIECES):
+        self.transport.write(set_time(PIECES[number]))
+        if number + 1 < len(PIECES):
             self.loop.call_at(due + PACE, self.pace, number + 1, due + PACE)
 
 

@@ -21,33 +21,30 @@ import tempfile
 from contextlib import ExitStack
 from pathlib import Path
 
-from _load import CASES
+from _cases import CASES
 from _processes import free_port, run_process, wait_until_listening
-from relay import Row, dragoman_config, measure_case, script_command, split_cores
+from _rows import Row, dragoman_config, measure_case, run_provider, split_cores
 
 __all__: list[str] = []
 
 TOLERANCE = 0.03
 DRAWS = 4000
 UPSTREAMS = (("openai", "/v1", tuple(CASES)), ("databricks", "", ("whole", "paced", "burst")))
-NEW = ("messages",)  # cases that older checkouts do not serve: measured only if asked for
+USUAL = ("whole", "paced", "burst", "responses")  # the cases that are measured if none are named
 
 
 def main() -> None:
     options = parse_arguments()
-    proxy_cores, other_cores = split_cores()
-    os.sched_setaffinity(0, other_cores)
+    cores = split_cores()
+    os.sched_setaffinity(0, cores.load)
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        upstream = free_port()
-        stack.enter_context(run_process(script_command("_upstream.py", upstream)))
-        if not wait_until_listening(upstream):
-            sys.exit("the benchmark's provider does not start")
+        upstream, _ = stack.enter_context(run_provider(cores))
         groups = [create_group(folder, options, upstream, *one) for one in UPSTREAMS]
         for number in range(options.rounds):
             print(f"round {number + 1} of {options.rounds} ...", file=sys.stderr, flush=True)
             for group in groups:
-                run_round(group, options.seconds, proxy_cores, is_reversed=bool(number % 2))
+                run_round(group, options.seconds, cores.proxy, is_reversed=bool(number % 2))
     slower = [line for group in groups for line in report_group(group)]
     if options.json:
         rows = {row.name: row.results for group in groups for row in group}
@@ -91,7 +88,7 @@ def create_group(
     for name, checkout in (("before", options.before), ("after", options.after), ("again", options.before)):
         config = folder / f"{dialect}-{name}.yaml"
         config.write_text(dragoman_config(dialect, f"http://127.0.0.1:{upstream}{base}", 0))
-        wanted = tuple(case for case in cases if case in (options.cases or {*cases} - {*NEW}))
+        wanted = tuple(case for case in cases if case in (options.cases or USUAL))
         rows.append(Server(f"{dialect}, {name}", checkout, config, wanted))
     return rows
 

@@ -19,9 +19,9 @@ import threading
 from contextlib import ExitStack, suppress
 from pathlib import Path
 
-from _load import CASES
+from _cases import CASES
 from _processes import free_port, run_process, wait_until_listening
-from relay import Row, dragoman_config, measure_case, script_command, split_cores
+from _rows import Row, dragoman_config, measure_case, run_provider, split_cores
 
 __all__: list[str] = []
 
@@ -37,19 +37,16 @@ GOAL = 1.10  # the processor time of bodies, in multiples of that of off
 
 def main() -> None:
     options = parse_arguments()
-    proxy_cores, other_cores = split_cores()
-    os.sched_setaffinity(0, other_cores)
-    rows = {name: Row(name, 0, None, tuple(options.cases)) for name in WAYS}
+    cores = split_cores()
+    os.sched_setaffinity(0, cores.load)
+    rows = {name: Row(name, cases=tuple(options.cases)) for name in WAYS}
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        upstream = free_port()
-        stack.enter_context(run_process(script_command("_upstream.py", upstream)))
-        if not wait_until_listening(upstream):
-            sys.exit("the benchmark's provider does not start")
+        upstream, _ = stack.enter_context(run_provider(cores))
         for number in range(options.rounds):
             print(f"round {number + 1} of {options.rounds} ...", file=sys.stderr, flush=True)
             ordered = [*rows.values()][:: -1 if number % 2 else 1]
-            run_round(ordered, folder, upstream, options.seconds, proxy_cores)
+            run_round(ordered, folder, upstream, options.seconds, cores.proxy)
     for case in options.cases:
         report(rows, case)
 
@@ -102,7 +99,7 @@ def watch(port: int, stack: ExitStack) -> None:
 
 
 def report(rows: dict[str, Row], case: str) -> None:
-    print(f"\n{case}, {CASES[case]} connections; the goal for bodies and watched is at most {GOAL} of off")
+    print(f"\n{case}, {CASES[case].connections} connections; the goal for bodies and watched is at most {GOAL} of off")
     for name, row in rows.items():
         if row.note:
             print(f"  {name:10}{row.note}")

@@ -30,8 +30,9 @@ from types import FrameType
 from typing import Any, NamedTuple
 
 import uvloop
-from _load import build_request
-from _upstream import _PIECES, _STREAM_HEAD, _WHOLE
+from _cases import CASES as REQUESTED
+from _cases import build_request
+from _upstream import PIECES, STREAM_HEAD, WHOLE
 
 from dragoman.proxy.config.models import Config
 from dragoman.proxy.server.lifecycle import start
@@ -101,10 +102,10 @@ class Provider:
     def _answer(self, connection: socket.socket) -> None:
         for body in read_messages(connection.makefile("rb")):
             if b'"stream":true' not in body.replace(b" ", b""):
-                connection.sendall(_WHOLE)
+                connection.sendall(WHOLE)
                 continue
-            connection.sendall(_STREAM_HEAD)
-            for piece in _PIECES:
+            connection.sendall(STREAM_HEAD)
+            for piece in PIECES:
                 self.turns.acquire(timeout=LONGEST_TURN)
                 connection.sendall(piece)
 
@@ -124,7 +125,7 @@ def ask(port: int, case: Case, provider: Provider, look: Callable[[], None]) -> 
     """Send requests one after the other, and call `look` before each, or before each event."""
     with socket.create_connection(("127.0.0.1", port)) as connection:
         connection.settimeout(10)
-        request = build_request(port, case.kind)
+        request = build_request(port, REQUESTED[case.kind])
         if case.is_stream:
             connection.sendall(request)
             tail = b""
@@ -182,7 +183,7 @@ def create_config(case: Case, port: int) -> Config:
             "server": {"port": 0},
             "store": {"kind": "none"},
             "providers": {"p": {"dialect": case.dialect, "base_url": base, "api_key": "bench"}},
-            "models": {f"bench-{case.kind}": {"targets": [{"provider": "p", "model": "up"}]}},
+            "models": {f"bench-{REQUESTED[case.kind].workload}": {"targets": [{"provider": "p", "model": "up"}]}},
         }
     )
 
