@@ -6,6 +6,8 @@ orjson parses first. Only a text that it refuses is repaired, in one pass over i
     bytes that are not UTF-8                                  U+FFFD
     NaN, Infinity, -Infinity, numbers beyond a double         null, but -9999.0 for log probabilities
 
+Integers beyond 64 bits are no repair, but orjson makes floats of them, which is a reason too.
+
 A token may be a part of a character, which is how halves and stray bytes come into a reply. -9999.0 is what OpenAI
 sends for a token that is nearly impossible (OpenAI API reference, `logprob`).
 """
@@ -17,12 +19,13 @@ from typing import Any
 
 import orjson
 
-from .jsontext import read_any
+from .jsontext import has_big_integer, read_any
 
-__all__ = ["NO_NUMBER", "NO_TEXT", "parse_leniently"]
+__all__ = ["NO_DIGITS", "NO_NUMBER", "NO_TEXT", "parse_leniently"]
 
 NO_TEXT = "text that is not Unicode, as half of a surrogate pair, becomes U+FFFD"
 NO_NUMBER = "numbers that JSON does not have, as NaN and -Infinity, become null, or -9999.0 in log probabilities"
+NO_DIGITS = "integers that do not fit in 64 bits keep about 16 digits"
 
 _STRING = r'"(?:[^"\\]++|\\.)*+"'
 _WORD = r"(?:NaN|-?Infinity|-?\d[\d.]*+[eE]\+?\d{3,})"
@@ -35,7 +38,7 @@ _UNLIKELY = "-9999.0"
 def parse_leniently(raw: bytes) -> tuple[Any, list[str]]:
     """The value of a JSON text that may need repair, and the reasons of the changes. Raises ValueError."""
     try:
-        return read_any(raw), []
+        return read_any(raw), [NO_DIGITS] if has_big_integer(raw) else []
     except orjson.JSONDecodeError:
         text = raw.decode("utf-8", "replace")
     repair = _Repair()
@@ -45,7 +48,8 @@ def parse_leniently(raw: bytes) -> tuple[Any, list[str]]:
         reasons.append(NO_NUMBER)
     if not reasons:
         raise ValueError("not JSON, and nothing that can be repaired")
-    return read_any(repaired.encode()), reasons
+    data = repaired.encode()
+    return read_any(data), [*reasons, NO_DIGITS] if has_big_integer(data) else reasons
 
 
 class _Repair:

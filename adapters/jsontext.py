@@ -40,6 +40,7 @@ __all__ = [
     "BOM",
     "MAX_DEPTH",
     "SYNTAX_CODES",
+    "has_big_integer",
     "is_too_deep",
     "may_be_deeper",
     "read_any",
@@ -174,8 +175,13 @@ def _is_searchable(text: bytes) -> bool:
     return len(text) <= _SEARCHED_SIZE and not exceeds_values(text, _SEARCHED)
 
 
+def has_big_integer(text: bytes) -> bool:
+    """Whether a JSON text has an integer that does not fit in 64 bits, of which orjson makes a float."""
+    return has_long_number(text) and _has_big_integer(get_outline(text))
+
+
 def _has_big_integer(outline: bytes) -> bool:
-    """Whether an outline has an integer that does not fit in 64 bits. Between two commas is at most one number."""
+    """As `has_big_integer`, for an outline. Between two commas is at most one number."""
     parts = [part for part in outline.split(b",") if len(part) >= _FEWEST_DIGITS]
     numbers = (number[1] for number in map(_INTEGER.match, parts) if number is not None)
     return any(len(digits) > 20 or not _INT64 <= int(digits) <= _UINT64 for digits in numbers)

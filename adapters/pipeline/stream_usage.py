@@ -2,17 +2,19 @@
 
 A provider that takes `stream_options` reports the counts of a stream only if it is asked. The reader keeps what was not
 asked for from the client (`chunk_normalizer`). If the provider refuses the option, the call is made once more without
-it; if that succeeds, the target's model is not asked again.
+it; if that succeeds, the target's model is not asked again. Where the option is an extra parameter (Azure), the policy
+for these must let it pass, and the call has the header for them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import cache
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from dragoman.adapters.call import Call, Context, JsonObject
 from dragoman.adapters.common.usage import sum_usage
+from dragoman.adapters.extras import EXTRA_PARAMETERS
 from dragoman.adapters.faults import Kind
 from dragoman.adapters.validation import load_validator
 from dragoman.schemas import names
@@ -41,16 +43,18 @@ def ask_for_usage(call: Call, ctx: Context, protocol: str, client: Context) -> S
     if body.get("stream") is not True or target.policy.stream_usage != "ask":
         return StreamUsage(call, None)
     given, option = client.call.body.get(_OPTION), body.get(_OPTION)
-    if _asks(given):
+    kind = _find_option(target.dialect, protocol, target.profile)
+    if _asks(given) or kind is None or _OPTION in target.lacks:
         return StreamUsage(call, None)
-    if not _takes_option(target.dialect, protocol, target.profile) or _OPTION in target.lacks:
+    if kind == "extra" and target.policy.extra_parameters != "pass-through":
         return StreamUsage(call, None)
     if target.policy.replies not in ("repair", "strict") and not _asks(option):
         return StreamUsage(call, None)  # the client would get what it did not ask for
     without = call._replace(body=_remove_option(body, given)) if _asks(option) else call
     if target.model in target.without_usage:
         return StreamUsage(without, None)
-    return StreamUsage(call._replace(body={**body, _OPTION: {**(option or {}), _FLAG: True}}), without)
+    headers = call.headers if kind == "own" else {**call.headers, EXTRA_PARAMETERS: "pass-through"}
+    return StreamUsage(call._replace(body={**body, _OPTION: {**(option or {}), _FLAG: True}}, headers=headers), without)
 
 
 def sum_stream_usage(usages: Iterable[JsonObject | None]) -> JsonObject | None:
@@ -83,9 +87,12 @@ def _remove_option(body: JsonObject, given: object) -> JsonObject:
 
 
 @cache
-def _takes_option(dialect: str, protocol: str, profile: str) -> bool:
+def _find_option(dialect: str, protocol: str, profile: str) -> Literal["own", "extra"] | None:
+    """Whether the option is a parameter of the dialect's own, or one that its servers take as an extra parameter."""
     name = f"{dialect}/{protocol}.request"
     if name not in names():
-        return False
+        return None
     validator = load_validator(name, profile)
-    return _OPTION in validator.defined and _FLAG in validator.schema["properties"][_OPTION].get("properties", {})
+    if _FLAG not in validator.schema["properties"].get(_OPTION, {}).get("properties", {}):
+        return None
+    return "own" if _OPTION in validator.defined else "extra"

@@ -103,6 +103,45 @@ async def test_a_target_that_lacks_the_option_is_not_asked(proxy: StartProxy, up
     assert "stream_options" not in up.bodies[0]
 
 
+def azure(up: Upstream, **settings: JsonObject | str) -> dict[str, JsonObject]:
+    return {"p0": {"dialect": "azure", "base_url": f"http://127.0.0.1:{up.port}/models", **settings}}
+
+
+async def test_azure_is_asked_by_an_extra_parameter(proxy: StartProxy, upstream: StartUpstream) -> None:
+    up = await upstream(COUNTED)
+    p = await start(proxy, up, providers=azure(up))
+    assert read_text(answer := await p.ask(stream=True)) == "hello"
+    assert b"usage" not in answer.text and "x-dragoman-changes" not in answer.headers
+    assert up.bodies[0]["stream_options"] == ASKED
+    assert b"extra-parameters: pass-through" in up.requests[0].lower()
+    (line,) = await p.exchanges()
+    assert (line["tokens_in"], line["tokens_out"]) == (11, 2)
+
+
+async def test_a_model_of_azure_that_refuses_extra_parameters_is_asked_once(
+    proxy: StartProxy, upstream: StartUpstream
+) -> None:
+    up = await upstream()
+    up.script = Refusing(up)
+    p = await start(proxy, up, providers=azure(up))
+    for _ in range(2):
+        assert read_text(await p.ask(stream=True)) == "hello"
+    assert ["stream_options" in body for body in up.bodies] == [True, False, False]
+    assert [b"extra-parameters" in request.lower() for request in up.requests] == [True, False, False]
+
+
+@pytest.mark.parametrize(
+    "settings", [{"policy": {"extra_parameters": "drop"}}, {"profile": "documented"}], ids=("policy", "profile")
+)
+async def test_azure_is_not_asked_where_extra_parameters_do_not_pass(
+    proxy: StartProxy, upstream: StartUpstream, settings: JsonObject
+) -> None:
+    up = await upstream(PLAIN)
+    assert isinstance(settings, dict)
+    await (await start(proxy, up, providers=azure(up, **settings))).ask(stream=True)
+    assert "stream_options" not in up.bodies[0]
+
+
 async def test_whole_answers_need_no_question(proxy: StartProxy, upstream: StartUpstream, wire: Wire) -> None:
     up = await upstream(wire.ok)
     await (await start(proxy, up)).ask()
