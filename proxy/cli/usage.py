@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["usage"]
 
 _NAMES = ("day", "key", "model", "target")
-_COUNTS = ("requests", "input_tokens", "output_tokens", "cached_tokens", "cost")
+_COUNTS = ("requests", "attempts", "input_tokens", "output_tokens", "cached_tokens", "cost")
 _DIGITS = 6  # of money
 
 _Line = dict[str, Any]

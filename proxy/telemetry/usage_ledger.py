@@ -45,16 +45,17 @@ class KeyUsage:
 class _Tally:
     """What one key used of one model and target since the last time that it was written."""
 
-    __slots__ = ("cached", "cost", "given", "made", "requests")
+    __slots__ = ("attempts", "cached", "cost", "given", "made", "requests")
 
     def __init__(self) -> None:
-        self.requests = self.given = self.made = self.cached = 0
+        self.requests = self.attempts = self.given = self.made = self.cached = 0
         self.cost = 0.0
 
-    def add(self, tokens: TokenCounts, cost: float | None) -> None:
+    def add(self, tokens: TokenCounts, cost: float | None, attempts: int) -> None:
         """Add one exchange."""
         given, made, cached = tokens
         self.requests += 1
+        self.attempts += attempts
         self.given += given or 0
         self.made += made or 0
         self.cached += cached or 0
@@ -84,7 +85,7 @@ class UsageLedger:
         tally = self._pending.get(names)
         if tally is None:
             tally = self._create_tally(names)
-        tally.add(record.tokens, record.cost)
+        tally.add(record.tokens, record.cost, record.attempts)
 
     def find(self, key: str) -> KeyUsage:
         """What a key has used today and this month."""
@@ -122,7 +123,8 @@ class UsageLedger:
     def _update(self) -> None:
         """Add what was counted to the sums of the keys, and begin a new day if it is time."""
         for names, tally in self._pending.items():
-            row = UsageRow(self._day, *names, tally.requests, tally.given, tally.made, tally.cached, tally.cost)
+            tokens = (tally.given, tally.made, tally.cached)
+            row = UsageRow(self._day, *names, tally.requests, *tokens, tally.cost, tally.attempts)
             self._unwritten.append(row)
             self._add(*_sum_up(row))
         self._pending = {}

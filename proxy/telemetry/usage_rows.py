@@ -9,7 +9,8 @@ __all__ = ["KeyDay", "UsageRow", "merge_usage"]
 
 class UsageRow(NamedTuple):
     """What one key used on one day of one model by one target. `day` is a date in UTC, as `2027-01-31`; `key` is "" if
-    no keys are configured. `input_tokens` include the cached ones."""
+    no keys are configured. `input_tokens` include the cached ones. `attempts` are all calls to providers for these
+    requests: what those that failed, or were cancelled, have used is not known."""
 
     day: str
     key: str
@@ -20,6 +21,7 @@ class UsageRow(NamedTuple):
     output_tokens: int
     cached_tokens: int
     cost: float
+    attempts: int
 
 
 class KeyDay(NamedTuple):
@@ -39,4 +41,5 @@ def merge_usage(one: UsageRow, other: UsageRow) -> UsageRow:
         output_tokens=one.output_tokens + other.output_tokens,
         cached_tokens=one.cached_tokens + other.cached_tokens,
         cost=one.cost + other.cost,
+        attempts=one.attempts + other.attempts,
     )

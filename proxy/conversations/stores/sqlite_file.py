@@ -21,7 +21,7 @@ from dragoman.proxy.telemetry.usage_rows import UsageRow
 from .interface import StoreError
 from .records import Packed, item_ids, unpack
 from .sqlite_errors import as_path_error, as_store_error, is_busy
-from .usage import CREATE_USAGE, select_usage
+from .usage import COUNT_ATTEMPTS, CREATE_USAGE, select_usage
 
 __all__ = ["FORMATS", "INSERT_ITEM", "connect_reader", "connect_writer", "read_usage", "transaction"]
 
@@ -80,6 +80,7 @@ FORMATS: tuple[tuple[Step, ...], ...] = (
         "INSERT INTO clock SELECT stored_at, NULL FROM response ORDER BY stored_at DESC LIMIT 1",
     ),
     (CREATE_USAGE,),
+    COUNT_ATTEMPTS,
 )
 """The steps that lead from each version of the format to the next: statements, and functions for what SQL cannot do."""
 

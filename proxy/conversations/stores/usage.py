@@ -11,6 +11,7 @@ from dragoman.proxy.telemetry.usage_rows import KeyDay, UsageRow
 from .interface import ResponseStore
 
 __all__ = [
+    "COUNT_ATTEMPTS",
     "CREATE_USAGE",
     "ProxyStore",
     "UsageStore",
@@ -33,13 +34,20 @@ CREATE_USAGE = """CREATE TABLE usage (
     PRIMARY KEY (day, key, model, target)
 ) WITHOUT ROWID"""
 
-_INSERT = """INSERT INTO usage VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+COUNT_ATTEMPTS = (
+    "ALTER TABLE usage ADD COLUMN attempts INTEGER NOT NULL DEFAULT 0",
+    "UPDATE usage SET attempts = requests",
+)
+"""Earlier versions counted requests alone."""
+
+_INSERT = """INSERT INTO usage VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
     ON CONFLICT DO UPDATE SET
         requests = requests + excluded.requests,
         input_tokens = input_tokens + excluded.input_tokens,
         output_tokens = output_tokens + excluded.output_tokens,
         cached_tokens = cached_tokens + excluded.cached_tokens,
-        cost = cost + excluded.cost"""
+        cost = cost + excluded.cost,
+        attempts = attempts + excluded.attempts"""
 _SELECT = "SELECT * FROM usage WHERE day >= ? ORDER BY day, key, model, target"
 _KEY_DAYS = """SELECT day, key, sum(input_tokens + output_tokens), sum(cost) FROM usage
     WHERE day >= ? GROUP BY day, key"""

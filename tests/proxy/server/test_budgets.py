@@ -110,10 +110,18 @@ async def test_usage_is_shown_by_the_command_and_the_metrics(tmp_path: Path, mon
         assert 'dragoman_key_budget_used{key="a",period="day",unit="tokens"} 30.0' in metrics
     env = {"PORT": "1"}
     shown = CliRunner().invoke(app, ["usage", "--json"], env=env)
-    counts = {"model": "m", "input_tokens": 20, "output_tokens": 10, "cached_tokens": 0, "requests": 2, "cost": 0.00004}
+    counts = {
+        "model": "m",
+        "input_tokens": 20,
+        "output_tokens": 10,
+        "cached_tokens": 0,
+        "requests": 2,
+        "attempts": 2,
+        "cost": 0.00004,
+    }
     assert json.loads(shown.stdout)[0] == {"key": "a", **counts}
     shown = CliRunner().invoke(app, ["usage", "--by", "target", "--csv", "--since", "2020-01-01"], env=env)
-    assert shown.stdout.splitlines()[1] == "p/up,3,30,15,0,6e-05"
+    assert shown.stdout.splitlines()[1] == "p/up,3,3,30,15,0,6e-05"
     shown = CliRunner().invoke(app, ["usage", "--store", "responses.db", "--by", "key"])
     assert [line.split() for line in shown.stdout.splitlines()][1:] == [
         ["a", "2", "20", "10", "0", "4e-05"],

@@ -50,11 +50,17 @@ def create_writer(ledger: UsageLedger) -> UsageWriter:
 
 def make_record(key: str | None, given: int = 10, made: int = 5, **more: object) -> ExchangeRecord:
     record = ExchangeRecord("id", "openai", "chat")
-    record.key, record.model, record.target = key, "m", "p/up"
+    record.key, record.model, record.target, record.attempts = key, "m", "p/up", 1
     record.usage = {"prompt_tokens": given, "completion_tokens": made, "total_tokens": given + made}
     for name, value in more.items():
         setattr(record, name, value)
     return record
+
+
+def test_tries_that_failed_are_counted_but_not_their_tokens(ledger: UsageLedger) -> None:
+    ledger.count(make_record("a", attempts=3))
+    ledger.count(make_record("a", usage=None, attempts=2))
+    assert ledger.take_rows() == [UsageRow("2027-01-31", "a", "m", "p/up", 2, 10, 5, 0, 0.0, 5)]
 
 
 def test_exchanges_are_added_up_by_key(ledger: UsageLedger) -> None:
@@ -102,14 +108,14 @@ async def test_each_day_has_its_rows(ledger: UsageLedger, clock: Clock) -> None:
     ledger.count(make_record("a"))
     await writer.close()
     assert await store.load_usage("2027-01-01") == [
-        UsageRow("2027-01-31", "a", "m", "p/up", 1, 10, 5, 0, 0.0),
-        UsageRow("2027-02-01", "a", "m", "p/up", 2, 20, 10, 0, 0.0),
+        UsageRow("2027-01-31", "a", "m", "p/up", 1, 10, 5, 0, 0.0, 1),
+        UsageRow("2027-02-01", "a", "m", "p/up", 2, 20, 10, 0, 0.0, 2),
     ]
 
 
 async def test_a_ledger_begins_with_what_is_stored(ledger: UsageLedger, clock: Clock) -> None:
     store = MemoryStore()
-    rows = [UsageRow(day, "a", "m", "p/up", 1, 10, 5, 0, 1.5) for day in ("2026-12-31", "2027-01-30", "2027-01-31")]
+    rows = [UsageRow(day, "a", "m", "p/up", 1, 10, 5, 0, 1.5, 1) for day in ("2026-12-31", "2027-01-30", "2027-01-31")]
     await store.add_usage(rows, "2026-01-01")
     writer = create_writer(ledger)
     await writer.open(store)
@@ -126,7 +132,7 @@ async def test_sums_of_other_processes_are_read(
     store, writer = MemoryStore(), create_writer(ledger)
     await writer.open(store)
     ledger.count(make_record("a"))
-    await store.add_usage([UsageRow("2027-01-31", "a", "m", "p/up", 1, 100, 0, 0, 0.0)], "2026-01-01")
+    await store.add_usage([UsageRow("2027-01-31", "a", "m", "p/up", 1, 100, 0, 0, 0.0, 1)], "2026-01-01")
     for _ in range(1000):
         if ledger.find("a").day_tokens == 115:
             break

@@ -10,6 +10,7 @@ import pytest
 
 from dragoman.proxy.conversations.stores.interface import StoredResponse
 from dragoman.proxy.conversations.stores.sqlite_file import FORMATS
+from dragoman.proxy.telemetry.usage_rows import UsageRow
 
 from .conftest import ManualClock, RecordFactory, SqliteOpener
 
@@ -65,6 +66,14 @@ async def test_a_file_of_an_earlier_version_is_migrated(
 def get_text(response: StoredResponse) -> str:
     text: str = response.response["output"][0]["content"][0]["text"]
     return text
+
+
+async def test_the_usage_of_an_earlier_version_counts_one_attempt_for_each_request(
+    open_sqlite: SqliteOpener, tmp_path: Path
+) -> None:
+    write_database(tmp_path / "responses.db", FIXTURES / "format-4.sql")
+    store = await open_sqlite()
+    assert await store.load_usage("2027-01-01") == [UsageRow("2027-01-31", "ci", "m", "p/up", 2, 20, 10, 4, 0.5, 2)]
 
 
 @pytest.mark.parametrize("script", EARLIER, ids=lambda path: path.stem)

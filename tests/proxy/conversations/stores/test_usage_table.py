@@ -16,7 +16,7 @@ from .test_sqlite import other_program
 
 
 def make_row(day: str, key: str = "a", model: str = "m", cost: float = 0.5) -> UsageRow:
-    return UsageRow(day, key, model, "p/up", 1, 10, 5, 2, cost)
+    return UsageRow(day, key, model, "p/up", 1, 10, 5, 2, cost, 3)
 
 
 async def test_rows_of_the_same_names_are_added_up(store: ProxyStore) -> None:
@@ -24,8 +24,8 @@ async def test_rows_of_the_same_names_are_added_up(store: ProxyStore) -> None:
     await store.add_usage(first, "2026-01-01")
     await store.add_usage([make_row("2027-01-31")], "2026-01-01")
     assert await store.load_usage("2027-01-31") == [
-        UsageRow("2027-01-31", "a", "m", "p/up", 2, 20, 10, 4, 1.0),
-        UsageRow("2027-01-31", "b", "n", "p/up", 1, 10, 5, 2, 0.5),
+        UsageRow("2027-01-31", "a", "m", "p/up", 2, 20, 10, 4, 1.0, 6),
+        UsageRow("2027-01-31", "b", "n", "p/up", 1, 10, 5, 2, 0.5, 3),
     ]
     days = await store.load_key_days("2027-01-30")
     assert KeyDay("2027-01-30", "a", 15, 0.5) in days
