@@ -124,8 +124,8 @@ async def test_usage_is_shown_by_the_command_and_the_metrics(tmp_path: Path, mon
     assert shown.stdout.splitlines()[1] == "p/up,3,3,30,15,0,6e-05"
     shown = CliRunner().invoke(app, ["usage", "--store", "responses.db", "--by", "key"])
     assert [line.split() for line in shown.stdout.splitlines()][1:] == [
-        ["a", "2", "20", "10", "0", "4e-05"],
-        ["b", "1", "10", "5", "0", "2e-05"],
+        ["a", "2", "2", "20", "10", "0", "4e-05"],
+        ["b", "1", "1", "10", "5", "0", "2e-05"],
     ]
 
 
