@@ -3,16 +3,17 @@
 A receipt keeps two things. *Changes* are for people: the log shows them, and the header `x-dragoman-changes` shows
 those that lost something, and what was emulated. *Steps* are for `unmap`: each step is a set of (before, after) pairs
 of paths that took effect at once. `unmap` undoes them from the last to the first, and so finds the path in the client's
-request that a provider's error is about.
+request that a provider's error is about. Most requests have no error, and few changes: the pairs of a step are only
+listed if a path below one of its roots, the first keys of the paths after it, is looked up.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Literal, NamedTuple, TypeAlias
 from urllib.parse import quote
 
-from .paths import Path, format_path
+from .paths import Path, Places, format_path
 
 __all__ = ["HEADER", "Action", "Change", "PolicyName", "Receipt", "Weight"]
 
@@ -52,6 +53,30 @@ class Change(NamedTuple):
         return shown
 
 
+class _Step:
+    """Pairs of paths that took effect at once. `roots` has the first key of every path after it."""
+
+    __slots__ = ("_before", "_list_pairs", "roots")
+
+    def __init__(self, roots: Collection[str | int], list_pairs: Callable[[], Iterable[tuple[Path, Path]]]) -> None:
+        self.roots = roots
+        self._list_pairs = list_pairs
+        self._before: dict[Path, Path] | None = None  # by the path after the step
+
+    def undo(self, path: Path) -> Path:
+        """The path before the step."""
+        known = self._before
+        if known is None:
+            known = self._before = {}
+            for before, after in self._list_pairs():
+                known.setdefault(after, before)
+        for length in range(len(path), 0, -1):
+            found = known.get(path[:length])
+            if found is not None:
+                return found + path[length:]
+        return path
+
+
 class Receipt:
     """The changes of one exchange, in the order in which they were made."""
 
@@ -60,7 +85,7 @@ class Receipt:
     def __init__(self) -> None:
         self.violations = 0  # of the provider's schema in its reply, if the policy `replies` counts them
         self.changes: list[Change] = []
-        self._steps: list[dict[Path, Path]] = []  # after -> before
+        self._steps: list[_Step] = []
         self._canonical = 0  # how many steps lead to the canonical form
         self._advisory = _NO_PATHS  # paths of the client's
 
@@ -113,18 +138,20 @@ class Receipt:
         self._record("emulated", self.unmap(path), after, reason, "form")
 
     def map_paths(self, pairs: Iterable[tuple[Path, Path]]) -> None:
-        """Record that everything below each `before` is now below its `after`; all pairs take effect at once."""
-        step: dict[Path, Path] = {}
-        for before, after in pairs:
-            step.setdefault(after, before)
-        if any(before != after for after, before in step.items()):
-            self._steps.append(step)
+        """Record that everything below each `before` is now below its `after`; all pairs take effect at once. No
+        `after` is empty."""
+        known = [*pairs]
+        if any(before != after for before, after in known):
+            self._steps.append(_Step({after[0] for _, after in known}, lambda: known))
+
+    def map_paths_below(self, root: str, list_pairs: Callable[[], Places]) -> None:
+        """As `map_paths`, for pairs whose every `after` begins with this key: they are listed if they are needed. What
+        they are listed from must not change, and must not hold the receipt."""
+        self._steps.append(_Step((root,), list_pairs))
 
     def unmap(self, path: Path) -> Path:
         """Return the path in the client's request that a path in the form written last came from."""
-        for step in reversed(self._steps):
-            path = _undo_step(step, path)
-        return path
+        return _undo_steps(self._steps, path) if self._steps else path
 
     def mark_advisory(self, path: Path) -> None:
         """Record that a value, in the form being written, is only a hint in the client's protocol, although the
@@ -141,9 +168,7 @@ class Receipt:
 
     def unmap_to_canonical(self, path: Path) -> Path:
         """Return the path in the canonical request that a path in the form written last came from."""
-        for step in reversed(self._steps[self._canonical :]):
-            path = _undo_step(step, path)
-        return path
+        return _undo_steps(self._steps[self._canonical :], path)
 
     def absorb(self, other: Receipt) -> None:
         """Add the changes that a fork of this receipt has and this one lacks, and its violations."""
@@ -192,11 +217,10 @@ def _shorten(text: str) -> str:
     return text if len(text) <= _MOST_TEXT else f"{text[: _MOST_TEXT - 3]}..."
 
 
-def _undo_step(step: dict[Path, Path], path: Path) -> Path:
-    for length in range(len(path), -1, -1):
-        before = step.get(path[:length])
-        if before is not None:
-            return before + path[length:]
+def _undo_steps(steps: list[_Step], path: Path) -> Path:
+    for step in reversed(steps):
+        if path and path[0] in step.roots:
+            path = step.undo(path)
     return path
 
 

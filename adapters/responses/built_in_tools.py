@@ -140,7 +140,8 @@ BUILT_IN_RESULTS: Mapping[str, BuiltInTool] = {tool.result_type: tool for tool i
 
 def find_built_in_tool(tool: JsonObject) -> BuiltInTool | None:
     """The tool that a request offers, if it is one of these and the client runs it."""
-    return BUILT_IN_TOOLS.get(str(tool.get("type"))) if runs_at_client(tool) else None
+    found = BUILT_IN_TOOLS.get(str(tool.get("type")))
+    return found if found is not None and runs_at_client(tool) else None
 
 
 def runs_at_client(one: JsonObject) -> bool:

@@ -6,7 +6,9 @@ items of one turn become one message.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -28,6 +30,7 @@ _CALLS = {"function_call", "custom_tool_call", *BUILT_IN_CALLS}
 _OUTPUTS = {"function_call_output", "custom_tool_call_output", *BUILT_IN_RESULTS}
 _LISTINGS = {"mcp_list_tools"}  # the tools that a provider's own server offered
 _CARRIED = {"custom_tool_call": "input", **{kind: tool.action for kind, tool in BUILT_IN_CALLS.items()}}
+_ANSWER_KEYS = frozenset({"type", "text", "refusal"})
 _SEPARATOR = "\n\n"  # between two messages of one turn
 
 
@@ -42,16 +45,26 @@ def to_messages(items: str | list[JsonObject], ctx: Context) -> list[JsonObject]
         conversation.add(item, ("input", i))
     conversation.close()
     ctx.receipt.record_conversion(("input",), "items become messages", after=("messages",))
-    ctx.receipt.map_paths([(("input",), ("messages",)), *conversation.places])
+    ctx.receipt.map_paths_below("messages", partial(_list_places, conversation.placed))
     return order_tool_results(conversation.messages, ctx)
 
 
+class _Placed(NamedTuple):
+    """An item that has become a message, or a part of one. `list_inner` pairs paths in the item at `path` with paths in
+    the message at this position."""
+
+    path: Path
+    position: int
+    list_inner: Callable[..., Places]
+    given: tuple[Any, ...]
+
+
 class _Conversation:
-    """Builds chat messages; `places` pairs each item's path with the path of its message."""
+    """Builds chat messages; `placed` says where each item has gone."""
 
     def __init__(self, ctx: Context) -> None:
         self.messages: list[JsonObject] = []
-        self.places: Places = []
+        self.placed: list[_Placed] = []
         self._ctx = ctx
         self._turn: JsonObject | None = None  # the assistant's message that further items may join
         self._thoughts: list[tuple[JsonObject, Path]] = []  # reasoning that waits for its message
@@ -60,16 +73,19 @@ class _Conversation:
     def add(self, item: JsonObject, path: Path) -> None:
         """Add the item at `path`. Raises Fault if chat cannot express it."""
         kind = item.get("type") or ("message" if "role" in item else "item_reference")
-        if kind in ITEM_KEYS:
-            record_unused_keys(item, ITEM_KEYS[kind], path, self._ctx, "chat")
+        used = ITEM_KEYS.get(kind)
+        if used is not None and not item.keys() <= used:
+            record_unused_keys(item, used, path, self._ctx, "chat")
         if kind == "reasoning":
             self._turn = None
             self._thoughts.append((item, path))
         elif kind in _CALLS or (kind == "message" and item.get("role") == "assistant"):
             self._join_turn(str(kind), item, path)
         elif kind == "message":
-            content = self._convert_content(item, path)
-            self._push({"role": item.get("role"), "content": content}, path, _place_parts(item, content))
+            content = item.get("content")
+            if isinstance(content, list):
+                content = to_chat_parts(content, (*path, "content"), self._ctx)
+            self._push({"role": item.get("role"), "content": content}, path, _place_parts, item, content)
         elif kind in _OUTPUTS:
             self._add_result(item, path)
         elif kind == ADDITIONAL_TOOLS:
@@ -89,41 +105,39 @@ class _Conversation:
             self._ctx.receipt.record_drop(path, "chat has no place for reasoning without an answer or a call")
         self._thoughts = []
 
-    def _push(self, message: JsonObject, path: Path, inner: Places | None = None) -> None:
+    def _push(self, message: JsonObject, path: Path, list_inner: Callable[..., Places], *given: Any) -> None:
         self._turn = message if message["role"] == "assistant" else None
-        if self._turn is None:
+        if self._thoughts and self._turn is None:
             self.close()
         self.messages.append(message)
-        self._record_places(path, [*(inner or ()), ((), ())])
+        self._place(path, list_inner, *given)
 
-    def _record_places(self, path: Path, inner: Places) -> None:
-        """Map paths in the item at `path` to paths in the last message."""
-        self.places += nest_places(inner, path, ("messages", len(self.messages) - 1))
-
-    def _convert_content(self, item: JsonObject, path: Path) -> Any:
-        content = item.get("content")
-        return to_chat_parts(content, (*path, "content"), self._ctx) if isinstance(content, list) else content
+    def _place(self, path: Path, list_inner: Callable[..., Places], *given: Any) -> None:
+        """Place the item at `path` in the last message."""
+        self.placed.append(_Placed(path, len(self.messages) - 1, list_inner, given))
 
     def _join_turn(self, kind: str, item: JsonObject, path: Path) -> None:
         turn = self._turn
         if turn is None or (kind == "message" and turn.get("tool_calls")):
             turn = self._begin_turn(path)
         if kind == "message":
-            self._record_places(path, _place_assistant_parts(item))
+            self._place(path, _place_assistant_parts, item)
             self._join_text(turn, item, path)
         else:
             calls = turn.setdefault("tool_calls", [])
-            self._record_places(path, _place_call(item, ("tool_calls", len(calls))))
+            self._place(path, _place_call, item, ("tool_calls", len(calls)))
             calls.append(_to_chat_call(item))
             self._calls.add(str(item.get("call_id")))
 
     def _join_text(self, turn: JsonObject, item: JsonObject, path: Path) -> None:
         content = item.get("content")
-        parts = content if isinstance(content, list) else [{"type": "output_text", "text": content or ""}]
-        for i, part in enumerate(parts):
-            record_unused_keys(part, ("type", "text", "refusal"), (*path, "content", i), self._ctx, "chat")
-        text = "".join(str(part.get("text", "")) for part in parts if part.get("type") != "refusal")
-        refusal = "".join(str(part.get("refusal", "")) for part in parts if part.get("type") == "refusal")
+        text, refusal = content or "", ""
+        if isinstance(content, list):
+            for i, part in enumerate(content):
+                if not part.keys() <= _ANSWER_KEYS:
+                    record_unused_keys(part, _ANSWER_KEYS, (*path, "content", i), self._ctx, "chat")
+            text = "".join(str(part.get("text", "")) for part in content if part.get("type") != "refusal")
+            refusal = "".join(str(part.get("refusal", "")) for part in content if part.get("type") == "refusal")
         if text or not refusal:
             turn["content"] = f"{turn['content']}{_SEPARATOR}{text}" if turn.get("content") else text
         if refusal:
@@ -131,15 +145,19 @@ class _Conversation:
 
     def _begin_turn(self, path: Path) -> JsonObject:
         turn: JsonObject = {"role": "assistant", "content": None}
-        self._push(turn, path)
+        self._push(turn, path, _place_whole)
+        if self._thoughts:
+            self._join_thoughts(turn)
+        return turn
+
+    def _join_thoughts(self, turn: JsonObject) -> None:
         join_reasoning(turn, self._thoughts, self._ctx)
         for k, (thought, its_path) in enumerate(self._thoughts):
-            self._record_places(its_path, _place_reasoning(thought))
+            self._place(its_path, _place_reasoning, thought)
             if k:
                 reason = "it is joined to the reasoning of the item before"
                 self._ctx.receipt.record_conversion(its_path, reason, after=("messages", len(self.messages) - 1))
         self._thoughts = []
-        return turn
 
     def _add_result(self, item: JsonObject, path: Path) -> None:
         call_id, output = item.get("call_id"), item.get("output")
@@ -152,17 +170,33 @@ class _Conversation:
             content: Any = to_chat_parts(output, (*path, "output"), self._ctx)
         else:
             content = output if isinstance(output, str) else orjson.dumps(output).decode()
-        places: Places = [(("call_id",), ("tool_call_id",)), (("output",), ("content",))]
-        if isinstance(output, list):
-            places = nest_places(_place_all_parts(output), ("output",), ("content",)) + places
-        self._push({"role": "tool", "tool_call_id": call_id, "content": content}, path, places)
+        message = {"role": "tool", "tool_call_id": call_id, "content": content}
+        self._push(message, path, _place_result, output if isinstance(output, list) else [])
+
+
+def _list_places(placed: list[_Placed]) -> Places:
+    """Pair the paths in all items with those in the messages."""
+    places: Places = [(("input",), ("messages",))]
+    for path, position, list_inner, given in placed:
+        places += nest_places(list_inner(*given), path, ("messages", position))
+    return places
+
+
+def _place_whole() -> Places:
+    return [((), ())]
+
+
+def _place_result(parts: list[JsonObject]) -> Places:
+    """Pair the paths inside a result with those inside its message; `parts` are those of its output."""
+    inner = nest_places(_place_all_parts(parts), ("output",), ("content",))
+    return [*inner, (("call_id",), ("tool_call_id",)), (("output",), ("content",)), ((), ())]
 
 
 def _place_parts(item: JsonObject, content: Any) -> Places:
     """Pair the paths inside the parts of a message item with those inside the parts of the message."""
     places: Places = [(("content",), ("content",))]
     parts = item["content"] if isinstance(content, list) else []
-    return places + nest_places(_place_all_parts(parts), ("content",), ("content",))
+    return [*places, *nest_places(_place_all_parts(parts), ("content",), ("content",)), ((), ())]
 
 
 def _place_all_parts(parts: list[JsonObject]) -> Places:

@@ -29,7 +29,7 @@ __all__ = [
 
 def take_common(left: JsonObject, names: Collection[str]) -> JsonObject:
     """Take the parameters that have the same name in both protocols."""
-    return {key: left.pop(key) for key in names if left.get(key) is not None}
+    return {key: left.pop(key) for key in names if key in left and left[key] is not None}
 
 
 def copy_parameters(request: JsonObject, hub: str, ctx: Context) -> JsonObject:
@@ -94,6 +94,8 @@ def resolve_rest(
 ) -> None:
     """Drop or refuse the parameters that have no place in the other protocol, but for those that the target is
     configured to take. The members of `holders` are resolved one by one. Raises Fault."""
+    if not left:
+        return
     known, why = load(hub)["properties"], f"{protocol} has no place for it"
     for name in list(left):
         value: Any = left[name]

@@ -7,7 +7,7 @@ for extra parameters.
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, partial
 
 from dragoman.adapters.call import Context, JsonObject
 from dragoman.adapters.faults import Fault
@@ -70,12 +70,12 @@ def to_full_chat_request(request: JsonObject, ctx: Context) -> JsonObject:
     Fault."""
     left = copy_parameters(request, HUB_RESPONSES, ctx)
     tools = list_tools(left)
-    made = take_common(left, _SAME + _extensions_of_chat())
+    made = take_common(left, _same_in_chat())
     instructions = left.pop("instructions", None)
     made["messages"] = to_messages(left.pop("input", None) or [], ctx)
     if instructions:
         ctx.receipt.record_conversion(("instructions",), "instructions become the first message", after=("messages", 0))
-        _shift_messages(len(made["messages"]), ctx)
+        ctx.receipt.map_paths_below("messages", partial(_list_shifted, len(made["messages"])))
         made["messages"] = [{"role": "system", "content": instructions}, *made["messages"]]
     rename(left, made, "max_output_tokens", "max_completion_tokens", ctx)
     move_member(left, made, ("reasoning", "effort"), "reasoning_effort", ctx)
@@ -136,10 +136,11 @@ def to_responses_request(request: JsonObject, ctx: Context) -> JsonObject:
 
 
 @cache
-def _extensions_of_chat() -> tuple[str, ...]:
-    """The parameters that providers of chat add to OpenAI's, as `top_k`; Responses clients send them too."""
+def _same_in_chat() -> tuple[str, ...]:
+    """The parameters with the same name in chat: also those that providers add to OpenAI's, as `top_k`, which Responses
+    clients send too."""
     hub: dict[str, Schema] = load(HUB_CHAT)["properties"]
-    return tuple(name for name, rule in hub.items() if rule.get("x-extension") and "x-dialect" not in rule)
+    return (*_SAME, *(name for name, rule in hub.items() if rule.get("x-extension") and "x-dialect" not in rule))
 
 
 def _set_chat_format(left: JsonObject, made: JsonObject, ctx: Context) -> None:
@@ -207,7 +208,7 @@ def _set_responses_logprobs(left: JsonObject, made: JsonObject, ctx: Context) ->
         ctx.receipt.map_paths([(("logprobs",), ("include",))])
 
 
-def _shift_messages(count: int, ctx: Context) -> None:
-    """Map the paths of `count` messages, and of the instructions that go before them."""
+def _list_shifted(count: int) -> Places:
+    """Pair the paths of `count` messages, and of the instructions that go before them, with the new ones."""
     first: Places = [(("instructions",), ("messages", 0)), (("instructions",), ("messages", 0, "content"))]
-    ctx.receipt.map_paths([*first, *((("messages", i), ("messages", i + 1)) for i in range(count))])
+    return [*first, *((("messages", i), ("messages", i + 1)) for i in range(count))]

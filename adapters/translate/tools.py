@@ -14,6 +14,7 @@ Responses has tools that chat providers lack. They are converted as follows:
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
+from functools import partial
 from hashlib import sha256
 from typing import Any, NamedTuple
 
@@ -47,6 +48,8 @@ ADDITIONAL_TOOLS = "additional_tools"
 
 _LONGEST_NAME = 64
 _FUNCTION_KEYS = ("name", "description", "parameters", "strict")
+_TOOL_KEYS = frozenset({"type", *_FUNCTION_KEYS})
+_NAMESPACE = "namespace"
 _CLIENT_TOOLS = ("function", "custom")  # types of tools that the client runs
 _FREE_TEXT_SCHEMA = {
     "type": "object",
@@ -95,7 +98,7 @@ def map_tool_names(request: JsonObject) -> Mapping[str, OriginalTool]:
     """Map names of functions in chat to the tools of the Responses request that they replace."""
     known: dict[str, OriginalTool] = {}
     for _, tool in list_tools(request):
-        for _, space, one in _list_client_tools(tool):
+        for _, space, one in () if tool.get("type") == "function" else _list_client_tools(tool):
             free, built_in = one.get("type") == "custom", find_built_in_tool(one)
             if space is not None or free or built_in:
                 known[flatten_name(space, one["name"])] = OriginalTool(one["name"], space, free, built_in)
@@ -125,26 +128,25 @@ def to_chat_tools(tools: list[tuple[Path, JsonObject]], choice: Any, ctx: Contex
     Raises Fault if names collide, or if a tool that the provider runs cannot be dropped.
     """
     made: list[JsonObject] = []
-    places: Places = []
+    placed: list[tuple[Path, JsonObject]] = []  # what each function was, and its path
     hosted: list[tuple[Path, Any]] = []
     _check_names(tools)
     for path, tool in tools:
-        own = [
-            _to_chat_function(one, flatten_name(space, one["name"]), (*path, *inside), ctx)
-            for inside, space, one in _list_client_tools(tool)
-        ]
-        for k, (inside, _, one) in enumerate(_list_client_tools(tool), len(made)):
-            places += nest_places([((), ()), *_list_function_places(one)], (*path, *inside), ("tools", k))
-        if tool.get("type") == "namespace":
+        first = len(made)
+        for inside, space, one in _list_client_tools(tool):
+            place = (*path, *inside)
+            made.append(_to_chat_function(one, flatten_name(space, one["name"]), place, ctx))
+            placed.append((place, one))
+        if tool.get("type") == _NAMESPACE:
             record_unused_keys(tool, ("type", "name", "tools"), path, ctx, "chat")
-            ctx.receipt.record_conversion(path, "the namespace becomes part of the names", after=("tools", len(made)))
+            ctx.receipt.record_conversion(path, "the namespace becomes part of the names", after=("tools", first))
             hosted += [((*path, "tools", k), one.get("type")) for k, one in _list_hosted_members(tool)]
-        elif not own:
+        elif first == len(made):
             hosted.append((path, tool.get("type")))
-        made += own
-    drop_hosted_tools(hosted, made, choice, ctx)
+    if hosted:
+        drop_hosted_tools(hosted, made, choice, ctx)
     ctx.receipt.record_conversion(("tools",), "tools are converted to chat's form")
-    ctx.receipt.map_paths(places)
+    ctx.receipt.map_paths_below("tools", partial(_list_places, placed))
     return made
 
 
@@ -225,7 +227,7 @@ def _list_client_tools(tool: JsonObject) -> Iterator[tuple[Path, str | None, Jso
         yield (), None, tool
     elif find_built_in_tool(tool):
         yield (), None, {**tool, "name": tool["type"]}
-    elif tool.get("type") == "namespace":
+    elif tool.get("type") == _NAMESPACE:
         members = enumerate(tool.get("tools") or ())
         yield from ((("tools", k), tool["name"], one) for k, one in members if _runs_at_client(one))
 
@@ -233,7 +235,7 @@ def _list_client_tools(tool: JsonObject) -> Iterator[tuple[Path, str | None, Jso
 def _check_names(tools: list[tuple[Path, JsonObject]]) -> None:
     """Check that tools of different namespaces have different names in chat. Raises Fault if two are the same."""
     spaces: dict[str, str | None] = {}
-    for path, tool in tools:
+    for path, tool in tools if any(tool.get("type") == _NAMESPACE for _, tool in tools) else ():
         for inside, space, one in _list_client_tools(tool):
             name = flatten_name(space, one["name"])
             if spaces.setdefault(name, space) != space:
@@ -258,9 +260,18 @@ def _to_chat_function(tool: JsonObject, name: str, path: Path, ctx: Context) -> 
         ctx.receipt.record_conversion(path, f"the tool {name} is a function in chat")
         record_unused_keys(tool, ("type", "name", "environment", "allowed_callers"), path, ctx, "chat")
         return built_in.to_function()
-    record_unused_keys(tool, ("type", *_FUNCTION_KEYS), path, ctx, "chat")
+    if not tool.keys() <= _TOOL_KEYS:
+        record_unused_keys(tool, _TOOL_KEYS, path, ctx, "chat")
     function = {key: tool[key] for key in _FUNCTION_KEYS if tool.get(key) is not None}
     return {"type": "function", "function": {**function, "name": name}}
+
+
+def _list_places(placed: list[tuple[Path, JsonObject]]) -> Places:
+    """Pair the paths in all tools with those in the functions in chat."""
+    places: Places = []
+    for k, (path, tool) in enumerate(placed):
+        places += nest_places([((), ()), *_list_function_places(tool)], path, ("tools", k))
+    return places
 
 
 def _list_function_places(tool: JsonObject) -> Places:

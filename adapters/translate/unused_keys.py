@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Container
+from collections.abc import Collection, Container, Mapping
 from typing import Any
 
 from dragoman.adapters.call import Context, JsonObject
@@ -18,15 +18,15 @@ _EVERY_ITEM = ("type", "id", "status")
 _EVERY_CALL = (*_EVERY_ITEM, "call_id", "name", "namespace", *CARRIED_KEYS)
 _EVERY_RESULT = (*_EVERY_ITEM, "call_id", "output")
 
-ITEM_KEYS = {
-    "message": (*_EVERY_ITEM, "role", "content"),
-    "reasoning": (*_EVERY_ITEM, "summary", "content", "encrypted_content"),
-    "function_call": (*_EVERY_CALL, "arguments"),
-    "custom_tool_call": (*_EVERY_CALL, "input"),
-    "function_call_output": _EVERY_RESULT,
-    "custom_tool_call_output": _EVERY_RESULT,
-    **{kind: (*_EVERY_CALL, tool.action, "environment", "caller") for kind, tool in BUILT_IN_CALLS.items()},
-    **dict.fromkeys(BUILT_IN_RESULTS, (*_EVERY_RESULT, "max_output_length", "caller")),
+ITEM_KEYS: Mapping[Any, frozenset[str]] = {
+    "message": frozenset({*_EVERY_ITEM, "role", "content"}),
+    "reasoning": frozenset({*_EVERY_ITEM, "summary", "content", "encrypted_content"}),
+    "function_call": frozenset({*_EVERY_CALL, "arguments"}),
+    "custom_tool_call": frozenset({*_EVERY_CALL, "input"}),
+    "function_call_output": frozenset(_EVERY_RESULT),
+    "custom_tool_call_output": frozenset(_EVERY_RESULT),
+    **{kind: frozenset({*_EVERY_CALL, one.action, "environment", "caller"}) for kind, one in BUILT_IN_CALLS.items()},
+    **dict.fromkeys(BUILT_IN_RESULTS, frozenset({*_EVERY_RESULT, "max_output_length", "caller"})),
 }
 """The keys of each type of item that chat can express, or that mean nothing outside Responses."""
 
