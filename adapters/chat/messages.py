@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable
+from itertools import pairwise
 from operator import itemgetter
 from typing import Any
 
 from dragoman.adapters.call import Context, JsonObject
 from dragoman.adapters.changes import Weight
-from dragoman.adapters.paths import Path
+from dragoman.adapters.paths import Path, Places
 
 __all__ = [
     "are_plain",
@@ -21,8 +22,10 @@ __all__ = [
     "drop_known_tool_names",
     "drop_silent_answers",
     "extract_text",
+    "has_joined_answers",
     "is_silent",
     "join_text_parts",
+    "list_shifted_places",
     "merge_system_messages",
     "order_tool_results",
     "rename_developer_role",
@@ -42,6 +45,17 @@ def are_plain(messages: Messages) -> bool:
     if not messages or set().union(*messages) != _PLAIN_KEYS or min(map(len, messages)) != len(_PLAIN_KEYS):
         return False
     return "developer" not in [*map(_ROLE, messages)] and {*map(type, map(_CONTENT, messages))} == {str}
+
+
+def has_joined_answers(messages: Messages) -> bool:
+    """True if two messages of the assistant follow one another: some protocols know them as one turn."""
+    return ("assistant", "assistant") in pairwise(map(_ROLE, messages))
+
+
+def list_shifted_places(before: Path, count: int) -> Places:
+    """Pair the path of a text, and those of `count` messages, with their paths when the text is the first message."""
+    first: Places = [(before, ("messages", 0)), (before, ("messages", 0, "content"))]
+    return [*first, *((("messages", i), ("messages", i + 1)) for i in range(count))]
 
 
 def merge_system_messages(messages: Messages, ctx: Context) -> Messages:

@@ -25,6 +25,7 @@ __all__ = ["PlacedBlock", "PlacedPart", "keep_marks", "list_part_places", "to_co
 
 _MARK = "cache_control"
 _TEXT_KEYS = ("type", "text", "citations", _MARK)
+_PLAIN_TEXT = {"type", "text"}
 _FILE_NAME = "document.pdf"
 _SEPARATOR = "\n\n"
 
@@ -50,7 +51,7 @@ def to_parts(blocks: list[PlacedBlock], ctx: Context) -> list[PlacedPart]:
 
 def to_content(parts: list[PlacedPart]) -> str | list[JsonObject]:
     """The content of a chat message: the text of its only part, if that is nothing but a text, else the parts."""
-    if len(parts) == 1 and parts[0].part.keys() == {"type", "text"}:
+    if len(parts) == 1 and parts[0].part.keys() == _PLAIN_TEXT:
         return str(parts[0].part["text"])
     return [part for part, _ in parts]
 
@@ -100,6 +101,8 @@ def _to_parts(placed: PlacedBlock, ctx: Context) -> list[PlacedPart]:
 
 def _to_text_part(placed: PlacedBlock, ctx: Context) -> PlacedPart:
     block, path = placed
+    if block.keys() == _PLAIN_TEXT:
+        return PlacedPart(block, [(path, ())])
     record_unused_keys(block, _TEXT_KEYS, path, ctx, "chat")
     cited = {"citations": block["citations"]} if block.get("citations") else {}
     part = {"type": "text", "text": block["text"], **cited, **keep_marks(block, path, ctx)}

@@ -9,6 +9,7 @@ Sources: anthropic 2.12.0, ToolUnionParam and ToolChoiceParam; OpenAI OpenAPI 2.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from dragoman.adapters.call import Context, JsonObject
@@ -23,7 +24,7 @@ __all__ = ["to_chat_tools", "to_message_tools"]
 
 _CHOICES = {"auto": "auto", "any": "required", "none": "none"}
 _CHOICES_BACK = {word: kind for kind, word in _CHOICES.items()}
-_TOOL_KEYS = ("type", "name", "description", "input_schema", "strict", "cache_control")
+_TOOL_KEYS = frozenset({"type", "name", "description", "input_schema", "strict", "cache_control"})
 _HINTS = ("eager_input_streaming", "defer_loading")
 """Keys of tools that decide how calls are streamed, and when the model reads a tool."""
 _ANY_INPUT = {"type": "object", "properties": {}}
@@ -38,18 +39,19 @@ def to_chat_tools(left: JsonObject, made: JsonObject, ctx: Context) -> None:
     tools = left.pop("tools", None) or []
     functions: list[JsonObject] = []
     hosted: list[tuple[Path, Any]] = []
-    places: Places = []
+    placed: list[tuple[Path, JsonObject]] = []  # what each function was, and its path
     for i, tool in enumerate(tools):
         path: Path = ("tools", i)
         if tool.get("type") not in (None, "custom"):
             hosted.append((path, tool["type"]))
             continue
-        places += nest_places(_list_tool_places(tool), path, ("tools", len(functions)))
+        placed.append((path, tool))
         functions.append(_to_function(tool, path, ctx))
-    drop_hosted_tools(hosted, functions, word, ctx)
+    if hosted:
+        drop_hosted_tools(hosted, functions, word, ctx)
     if functions:
         ctx.receipt.record_conversion(("tools",), "tools are converted to chat's form")
-        ctx.receipt.map_paths(places)
+        ctx.receipt.map_paths_below("tools", partial(_list_places, placed))
         made["tools"] = functions
         _set_chat_choice(choice, word, made, ctx)
     elif choice is not None:
@@ -57,15 +59,28 @@ def to_chat_tools(left: JsonObject, made: JsonObject, ctx: Context) -> None:
 
 
 def _to_function(tool: JsonObject, path: Path, ctx: Context) -> JsonObject:
+    if not tool.keys() <= _TOOL_KEYS:
+        _record_unused(tool, path, ctx)
+    function = {"name": tool["name"], "description": tool.get("description"), "parameters": tool["input_schema"]}
+    function["strict"] = tool.get("strict")
+    kept = {key: value for key, value in function.items() if value is not None}
+    return {"type": "function", "function": kept, **keep_marks(tool, path, ctx)}
+
+
+def _record_unused(tool: JsonObject, path: Path, ctx: Context) -> None:
     for key in _HINTS:
         if tool.get(key) is not None:
             ctx.receipt.record_drop((*path, key), "it does not change what the tool does", "form")
     neutral = ("allowed_callers",) if tool.get("allowed_callers") == ["direct"] else ()
     record_unused_keys(tool, (*_TOOL_KEYS, *_HINTS, *neutral), path, ctx, "chat")
-    function = {"name": tool["name"], "description": tool.get("description"), "parameters": tool["input_schema"]}
-    function["strict"] = tool.get("strict")
-    kept = {key: value for key, value in function.items() if value is not None}
-    return {"type": "function", "function": kept, **keep_marks(tool, path, ctx)}
+
+
+def _list_places(placed: list[tuple[Path, JsonObject]]) -> Places:
+    """Pair the paths in all tools with those in the functions in chat."""
+    places: Places = []
+    for k, (path, tool) in enumerate(placed):
+        places += nest_places(_list_tool_places(tool), path, ("tools", k))
+    return places
 
 
 def _list_tool_places(tool: JsonObject) -> Places:

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, TypeAlias
 
 import orjson
 
 from dragoman.adapters.call import Context, JsonObject
-from dragoman.adapters.chat.messages import order_tool_results
+from dragoman.adapters.chat.messages import are_plain, has_joined_answers, order_tool_results
 from dragoman.adapters.common.carried_keys import copy_carried_keys
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.paths import Path, Places, format_path, nest_places
@@ -31,6 +31,7 @@ _OUTPUTS = {"function_call_output", "custom_tool_call_output", *BUILT_IN_RESULTS
 _LISTINGS = {"mcp_list_tools"}  # the tools that a provider's own server offered
 _CARRIED = {"custom_tool_call": "input", **{kind: tool.action for kind, tool in BUILT_IN_CALLS.items()}}
 _ANSWER_KEYS = frozenset({"type", "text", "refusal"})
+_CONVERTED = "items become messages"
 _SEPARATOR = "\n\n"  # between two messages of one turn
 
 
@@ -40,23 +41,21 @@ def to_messages(items: str | list[JsonObject], ctx: Context) -> list[JsonObject]
         ctx.receipt.record_conversion(("input",), "the input becomes one user message", after=("messages",))
         ctx.receipt.map_paths([(("input",), ("messages",)), (("input",), ("messages", 0, "content"))])
         return [{"role": "user", "content": items}]
+    if are_plain(items) and not has_joined_answers(items):
+        ctx.receipt.record_conversion(("input",), _CONVERTED, after=("messages",))
+        ctx.receipt.map_paths([(("input",), ("messages",))])
+        return items
     conversation = _Conversation(ctx)
     for i, item in enumerate(items):
         conversation.add(item, ("input", i))
     conversation.close()
-    ctx.receipt.record_conversion(("input",), "items become messages", after=("messages",))
+    ctx.receipt.record_conversion(("input",), _CONVERTED, after=("messages",))
     ctx.receipt.map_paths_below("messages", partial(_list_places, conversation.placed))
     return order_tool_results(conversation.messages, ctx)
 
 
-class _Placed(NamedTuple):
-    """An item that has become a message, or a part of one. `list_inner` pairs paths in the item at `path` with paths in
-    the message at this position."""
-
-    path: Path
-    position: int
-    list_inner: Callable[..., Places]
-    given: tuple[Any, ...]
+_Placed: TypeAlias = tuple[Path, int, Callable[..., Places], tuple[Any, ...]]
+"""The path of an item, the position of its message, and a function that pairs paths in the two, with its arguments."""
 
 
 class _Conversation:
@@ -114,7 +113,7 @@ class _Conversation:
 
     def _place(self, path: Path, list_inner: Callable[..., Places], *given: Any) -> None:
         """Place the item at `path` in the last message."""
-        self.placed.append(_Placed(path, len(self.messages) - 1, list_inner, given))
+        self.placed.append((path, len(self.messages) - 1, list_inner, given))
 
     def _join_turn(self, kind: str, item: JsonObject, path: Path) -> None:
         turn = self._turn

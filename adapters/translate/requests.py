@@ -10,6 +10,7 @@ from __future__ import annotations
 from functools import cache, partial
 
 from dragoman.adapters.call import Context, JsonObject
+from dragoman.adapters.chat.messages import list_shifted_places
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.paths import Places, nest_places
 from dragoman.adapters.request_properties import HUB_CHAT, HUB_RESPONSES
@@ -75,7 +76,7 @@ def to_full_chat_request(request: JsonObject, ctx: Context) -> JsonObject:
     made["messages"] = to_messages(left.pop("input", None) or [], ctx)
     if instructions:
         ctx.receipt.record_conversion(("instructions",), "instructions become the first message", after=("messages", 0))
-        ctx.receipt.map_paths_below("messages", partial(_list_shifted, len(made["messages"])))
+        ctx.receipt.map_paths_below("messages", partial(list_shifted_places, ("instructions",), len(made["messages"])))
         made["messages"] = [{"role": "system", "content": instructions}, *made["messages"]]
     rename(left, made, "max_output_tokens", "max_completion_tokens", ctx)
     move_member(left, made, ("reasoning", "effort"), "reasoning_effort", ctx)
@@ -206,9 +207,3 @@ def _set_responses_logprobs(left: JsonObject, made: JsonObject, ctx: Context) ->
             ("logprobs",), "Responses requests log probabilities with include", after=("include",)
         )
         ctx.receipt.map_paths([(("logprobs",), ("include",))])
-
-
-def _list_shifted(count: int) -> Places:
-    """Pair the paths of `count` messages, and of the instructions that go before them, with the new ones."""
-    first: Places = [(("instructions",), ("messages", 0)), (("instructions",), ("messages", 0, "content"))]
-    return [*first, *((("messages", i), ("messages", i + 1)) for i in range(count))]

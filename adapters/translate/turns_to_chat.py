@@ -9,12 +9,14 @@ Source: anthropic 2.12.0, MessageCreateParams.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from functools import partial
+from typing import Any, TypeAlias
 
 import orjson
 
 from dragoman.adapters.call import Context, JsonObject
-from dragoman.adapters.chat.messages import order_tool_results
+from dragoman.adapters.chat.messages import are_plain, has_joined_answers, list_shifted_places, order_tool_results
 from dragoman.adapters.chat.reasoning import set_reasoning
 from dragoman.adapters.common.carried_keys import copy_carried_keys
 from dragoman.adapters.faults import Fault
@@ -27,22 +29,47 @@ from .unused_keys import record_unused_keys
 __all__ = ["turns_to_chat"]
 
 _SYSTEM: Path = ("system",)
+_TURN_KEYS = frozenset({"role", "content"})
+_INSTRUCTIONS = "the system prompt becomes the first message"
+_TURNS = "turns become messages"
 _REASONING = ("thinking", "redacted_thinking")
 _RESULT_KEYS = ("type", "tool_use_id", "content", "is_error", "cache_control")
 
 
 def turns_to_chat(system: Any, turns: list[JsonObject], ctx: Context) -> list[JsonObject]:
     """Convert the system prompt and the turns of a Messages request. Raises Fault, with the client's path."""
+    if _are_plain(system, turns):
+        return _convert_plain(system, turns, ctx)
     conversation = _Conversation(ctx)
     if system:
         conversation.add_system(list_blocks(system, _SYSTEM), _SYSTEM)
-        ctx.receipt.record_conversion(_SYSTEM, "the system prompt becomes the first message", after=("messages", 0))
+        ctx.receipt.record_conversion(_SYSTEM, _INSTRUCTIONS, after=("messages", 0))
     for i, turn in enumerate(turns):
         conversation.add_turn(turn, ("messages", i))
     conversation.close()
-    ctx.receipt.record_conversion(("messages",), "turns become messages")
-    ctx.receipt.map_paths([*conversation.places, (("messages",), ("messages",))])
+    ctx.receipt.record_conversion(("messages",), _TURNS)
+    ctx.receipt.map_paths_below("messages", partial(_list_places, conversation.placed))
     return order_tool_results(conversation.messages, ctx)
+
+
+def _are_plain(system: Any, turns: list[JsonObject]) -> bool:
+    """Whether all turns have a text and nothing else, so that they are messages of chat as they are."""
+    return (
+        not isinstance(system, list)
+        and are_plain(turns)
+        and all(turn["content"] for turn in turns)
+        and not has_joined_answers(turns)
+    )
+
+
+def _convert_plain(system: str | None, turns: list[JsonObject], ctx: Context) -> list[JsonObject]:
+    if system:
+        ctx.receipt.record_conversion(_SYSTEM, _INSTRUCTIONS, after=("messages", 0))
+    ctx.receipt.record_conversion(("messages",), _TURNS)
+    if not system:
+        return turns
+    ctx.receipt.map_paths_below("messages", partial(list_shifted_places, _SYSTEM, len(turns)))
+    return [{"role": "system", "content": system}, *turns]
 
 
 def list_blocks(content: Any, path: Path) -> list[PlacedBlock]:
@@ -52,19 +79,33 @@ def list_blocks(content: Any, path: Path) -> list[PlacedBlock]:
     return [PlacedBlock(block, (*path, k)) for k, block in enumerate(content or ())]
 
 
+_Placed: TypeAlias = tuple[Callable[..., Places], tuple[Any, ...]]
+"""A function that pairs paths in the request with paths in the messages, and its arguments."""
+
+
+def _list_places(placed: list[_Placed]) -> Places:
+    return [place for list_some, given in placed for place in list_some(*given)]
+
+
+def _pair_said(before: Path, said: Path, after: Path) -> Places:
+    """Pair what is said in a turn, and the turn, with the content of a message, and the message."""
+    return [(said, (*after, "content")), (before, after)]
+
+
 class _Conversation:
-    """Builds chat messages; `places` pairs paths in the request with paths in the messages."""
+    """Builds chat messages; `placed` says where everything in the request has gone."""
 
     def __init__(self, ctx: Context) -> None:
         self.messages: list[JsonObject] = []
-        self.places: Places = []
+        self.placed: list[_Placed] = []
         self._ctx = ctx
         self._answer: list[PlacedBlock] = []  # of the assistant's turns that are one message
         self._answer_path: Path = ()
 
     def add_turn(self, turn: JsonObject, path: Path) -> None:
         """Add a turn. Raises Fault if chat cannot express it."""
-        record_unused_keys(turn, ("role", "content"), path, self._ctx, "chat")
+        if not turn.keys() <= _TURN_KEYS:
+            record_unused_keys(turn, _TURN_KEYS, path, self._ctx, "chat")
         blocks = list_blocks(turn.get("content"), (*path, "content"))
         if turn["role"] == "assistant":
             if self._answer_path:
@@ -101,10 +142,12 @@ class _Conversation:
             return
         message["content"] = to_content(parts)
         where: Path = ("messages", len(self.messages))
-        self.places += list_part_places(parts, message["content"], where)
-        said = path if path == _SYSTEM else (*path, "content")
-        self.places += [(said, (*where, "content")), (path, where)]
+        self._place(list_part_places, parts, message["content"], where)
+        self._place(_pair_said, path, path if path == _SYSTEM else (*path, "content"), where)
         self.messages.append(message)
+
+    def _place(self, list_places: Callable[..., Places], *given: Any) -> None:
+        self.placed.append((list_places, given))
 
     def _drop_empty_texts(self, blocks: list[PlacedBlock]) -> list[PlacedBlock]:
         kept: list[PlacedBlock] = []
@@ -139,9 +182,8 @@ class _Conversation:
             parts[-1] = parts[-1]._replace(part={**parts[-1].part, **mark})
         content: Any = to_content(parts) if parts else ""
         where: Path = ("messages", len(self.messages))
-        self.places += list_part_places(parts, content, where)
-        pairs = ((("tool_use_id",), ("tool_call_id",)), (("content",), ("content",)), ((), ()))
-        self.places += nest_places([*pairs], path, where)
+        self._place(list_part_places, parts, content, where)
+        self._place(nest_places, _RESULT_PLACES, path, where)
         failed = {"is_error": True} if block.get("is_error") else {}
         self.messages.append({"role": "tool", "tool_call_id": block["tool_use_id"], "content": content, **failed})
 
@@ -153,19 +195,21 @@ class _Conversation:
         texts = to_parts([one for one in blocks if one.block["type"] == "text"], self._ctx)
         if texts:
             message["content"] = to_content(texts)
-            self.places += list_part_places(texts, message["content"], where)
-        self._set_reasoning(message, [one for one in blocks if one.block["type"] in _REASONING], where)
+            self._place(list_part_places, texts, message["content"], where)
+        thoughts = [one for one in blocks if one.block["type"] in _REASONING]
+        if thoughts:
+            self._set_reasoning(message, thoughts, where)
         for placed in blocks:
             if placed.block["type"] == "tool_use":
                 calls = message.setdefault("tool_calls", [])
-                self.places += nest_places(_CALL_PLACES, placed.path, (*where, "tool_calls", len(calls)))
+                self._place(nest_places, _CALL_PLACES, placed.path, (*where, "tool_calls", len(calls)))
                 calls.append(self._to_call(placed))
         if len(message) == 2 and message["content"] is None:
             self._ctx.receipt.record_drop(path, "the message says nothing", "form")
             return
         if message["content"] is None and "tool_calls" not in message:
             message["content"] = ""  # only reasoning: chat requires a content
-        self.places += [((*path, "content"), (*where, "content")), (path, where)]
+        self._place(_pair_said, path, (*path, "content"), where)
         self.messages.append(message)
 
     def _is_known(self, placed: PlacedBlock) -> bool:
@@ -189,9 +233,8 @@ class _Conversation:
             self._ctx.receipt.record_conversion(placed[1].path, reason, after=(*where, "reasoning_content"))
         for k, (_, path) in enumerate(placed):
             if has_details:
-                self.places.append((path, (*where, "reasoning_details", k)))
-            places: Places = [(("thinking",), ("reasoning_content",)), (("signature",), ("reasoning_signature",))]
-            self.places += nest_places([*places, ((), ("reasoning_details",))], path, where)
+                self._place(nest_places, [((), ("reasoning_details", k))], path, where)
+            self._place(nest_places, _THINKING_PLACES, path, where)
 
     def _to_call(self, placed: PlacedBlock) -> JsonObject:
         block, path = placed
@@ -204,6 +247,12 @@ class _Conversation:
         return {"id": block["id"], "type": "function", "function": function, **kept}
 
 
+_RESULT_PLACES: Places = [(("tool_use_id",), ("tool_call_id",)), (("content",), ("content",)), ((), ())]
+_THINKING_PLACES: Places = [
+    (("thinking",), ("reasoning_content",)),
+    (("signature",), ("reasoning_signature",)),
+    ((), ("reasoning_details",)),
+]
 _CALL_PLACES: Places = [
     (("name",), ("function", "name")),
     (("input",), ("function", "arguments")),
