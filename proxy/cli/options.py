@@ -14,6 +14,8 @@ import typer
 
 from dragoman.schemas import all_profiles
 
+from .terminal import remove_controls
+
 if TYPE_CHECKING:
     from dragoman.proxy.config.load import CheckedConfig
     from dragoman.proxy.config.problems import Problem
@@ -168,6 +170,6 @@ def write_new_file(file: Path, text: str, overwrite: bool) -> None:
 
 
 def exit_with_error(text: str) -> NoReturn:
-    """Print the error to stderr, and exit with status 2."""
-    print(f"error: {text}", file=sys.stderr)
+    """Print the error to stderr, and exit with status 2. What others wrote of it controls no terminal."""
+    print(f"error: {remove_controls(text)}", file=sys.stderr)
     raise typer.Exit(2)

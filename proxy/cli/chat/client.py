@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 from urllib.parse import urlsplit
 
 from dragoman.adapters.sse import Event, Framer, TooLong
+from dragoman.proxy.cli.terminal import remove_controls
 from dragoman.proxy.config.urls import BadUrl, check_base_url
 
 __all__ = ["ChatClient", "ChatError", "Message", "ServerUnreachable"]
@@ -23,10 +24,11 @@ _MAX_BODY = 1 << 24  # bytes
 
 
 class ChatError(Exception):
-    """The server refused or failed. The text says why. `status` is the HTTP status of a refusal, else None."""
+    """The server refused or failed. The text says why, and controls no terminal. `status` is the HTTP status of a
+    refusal, else None."""
 
     def __init__(self, text: str, status: int | None = None) -> None:
-        super().__init__(text)
+        super().__init__(remove_controls(text))
         self.status = status
 
     @property
@@ -65,14 +67,15 @@ class ChatClient:
     def fetch_models(self) -> list[str]:
         """The names of the models that the server lists. Raises ChatError."""
         with closing(self._connect()) as connection:
-            listing = _parse_object(self._send(connection, "GET", "/models", None).read())
-        return [str(model["id"]) for model in listing.get("data", [])]
+            listing = _parse_object(_read_body(self._send(connection, "GET", "/models", None)))
+        names = (model.get("id") for model in _list_objects(listing.get("data")))
+        return [name for name in names if isinstance(name, str) and name]
 
     def fetch_default_model(self) -> str | None:
         """The model for requests that name none, as a dragoman says; None if there is none, or at other servers."""
         with closing(self._connect()) as connection:
             try:
-                found = _parse_object(self._send(connection, "GET", _DEFAULT_MODEL, None, root=True).read())
+                found = _parse_object(_read_body(self._send(connection, "GET", _DEFAULT_MODEL, None, root=True)))
             except ChatError:
                 return None
         name = found.get("model_name")
@@ -81,8 +84,10 @@ class ChatClient:
     def stream_answer(self, model: str, messages: Sequence[Message]) -> Iterator[str]:
         """The text of the model's answer, piece by piece. Raises ChatError, before or during the answer."""
         body = json.dumps({"model": model, "messages": [*messages], "stream": True})
-        with closing(self._connect()) as connection:
-            response = self._send(connection, "POST", "/chat/completions", body)
+        with (
+            closing(self._connect()) as connection,
+            self._send(connection, "POST", "/chat/completions", body) as response,
+        ):
             for data in _read_events(response):
                 if data == b"[DONE]":
                     return
@@ -103,9 +108,17 @@ class ChatClient:
         except (OSError, HTTPException) as error:
             raise ServerUnreachable(f"{self.base_url} does not answer: {error}") from None
         if response.status != 200:
-            with response:
-                raise ChatError(_format_error(response.status, response.read(_MAX_BODY)), response.status)
+            raise ChatError(_format_error(response.status, _read_body(response)), response.status)
         return response
+
+
+def _read_body(response: HTTPResponse) -> bytes:
+    """The body, or its beginning if it is large. Raises ChatError."""
+    try:
+        with response:
+            return response.read(_MAX_BODY)
+    except (OSError, HTTPException) as error:
+        raise ChatError(f"the answer was cut short: {error}") from None
 
 
 def _read_events(response: HTTPResponse) -> Iterator[bytes]:
@@ -122,17 +135,22 @@ def _read_events(response: HTTPResponse) -> Iterator[bytes]:
 
 def _read_texts(chunk: dict[str, Any]) -> Iterator[str]:
     """The texts in a chunk's choices. Raises ChatError for an error event."""
-    if "error" in chunk:
-        raise ChatError(str(chunk["error"].get("message")))
-    for choice in chunk.get("choices", []):
-        delta = choice.get("delta", {})
-        yield from (text for text in (delta.get("content"), delta.get("refusal")) if text)
+    if (error := chunk.get("error")) is not None:
+        raise ChatError(str(error.get("message") if isinstance(error, dict) else error))
+    for choice in _list_objects(chunk.get("choices")):
+        if isinstance(delta := choice.get("delta"), dict):
+            texts = (delta.get("content"), delta.get("refusal"))
+            yield from (text for text in texts if isinstance(text, str) and text)
+
+
+def _list_objects(value: Any) -> list[dict[str, Any]]:
+    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
 
 
 def _parse_object(data: bytes) -> dict[str, Any]:
     try:
         value = json.loads(data)
-    except ValueError:
+    except (ValueError, RecursionError):
         raise ChatError("the server does not answer in JSON; is this the address of an OpenAI API?") from None
     return value if isinstance(value, dict) else {}
 
@@ -140,5 +158,5 @@ def _parse_object(data: bytes) -> dict[str, Any]:
 def _format_error(status: int, body: bytes) -> str:
     try:
         return f"{json.loads(body)['error']['message']} (status {status})"
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         return f"the server answered with status {status}; is this the address of an OpenAI API?"

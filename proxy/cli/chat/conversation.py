@@ -6,12 +6,11 @@ import sys
 from collections.abc import Sequence
 from time import monotonic
 
+from dragoman.proxy.cli.terminal import remove_controls
+
 from .client import ChatClient, ChatError, Message
 
 __all__ = ["choose_model", "converse", "format_timing", "print_answer"]
-
-_CONTROLS = {code: None for code in (*range(32), *range(127, 160)) if chr(code) not in "\n\t"}
-"""Characters that a terminal would obey instead of showing."""
 
 _HELP = "/model shows the models, /model NAME changes to one, /new forgets the conversation, /quit ends"
 
@@ -25,7 +24,8 @@ def choose_model(client: ChatClient) -> str:
         return names[0]
     if (default := client.fetch_default_model()) is not None:
         return default
-    print(f"{names[0]}, the first of {len(names)} models (--model names another)", file=sys.stderr)
+    first = remove_controls(names[0])
+    print(f"{first}, the first of {len(names)} models (--model names another)", file=sys.stderr)
     return names[0]
 
 
@@ -34,7 +34,7 @@ def print_answer(client: ChatClient, model: str, messages: Sequence[Message]) ->
     parts, times = [], [monotonic()]
     for text in client.stream_answer(model, messages):
         times.append(monotonic())
-        print(text.translate(_CONTROLS), end="", flush=True)
+        print(remove_controls(text), end="", flush=True)
         parts.append(text)
     print(flush=True)
     if sys.stderr.isatty():
@@ -54,7 +54,7 @@ def converse(client: ChatClient, model: str) -> None:
     if sys.stdin.isatty():
         import readline  # noqa: F401  input() edits lines with it
 
-        print(f"{model} at {client.base_url}; {_HELP}; Ctrl-C stops an answer", file=sys.stderr)
+        print(f"{remove_controls(model)} at {client.base_url}; {_HELP}; Ctrl-C stops an answer", file=sys.stderr)
     messages: list[Message] = []
     while (line := _read_line()) not in (None, "/quit"):
         command, _, argument = (line or "").partition(" ")
@@ -74,7 +74,7 @@ def _change_model(client: ChatClient, model: str, wanted: str) -> str:
         return wanted
     try:
         for name in client.fetch_models():
-            print(f"{'*' if name == model else ' '} {name}".translate(_CONTROLS), file=sys.stderr)
+            print(f"{'*' if name == model else ' '} {remove_controls(name)}", file=sys.stderr)
     except ChatError as error:
         print(f"error: {error}", file=sys.stderr)
     return model

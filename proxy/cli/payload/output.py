@@ -1,15 +1,21 @@
-"""Output: payloads go to standard output unaltered, remarks to standard error. Only terminals get colors."""
+"""Output: payloads go to standard output unaltered, remarks to standard error. Only terminals get colors, and none of
+the characters that they would obey."""
 
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Iterable
 from typing import Any, TextIO
 
 import orjson
 
+from dragoman.proxy.cli.terminal import remove_controls
+
 __all__ = ["format_json", "print_json", "print_lines", "write_bytes"]
+
+_CONTROLS = re.compile(rb"[\x00-\x08\x0b-\x1f\x7f]|\xc2[\x80-\x9f]")  # in UTF-8, all but tab and line feed
 
 
 def format_json(value: Any) -> str:
@@ -20,7 +26,7 @@ def format_json(value: Any) -> str:
 def write_bytes(data: bytes) -> None:
     """Write bytes to standard output, and flush it."""
     sys.stdout.flush()
-    sys.stdout.buffer.write(data)
+    sys.stdout.buffer.write(_CONTROLS.sub(b"", data) if sys.stdout.isatty() else data)
     sys.stdout.buffer.flush()
 
 
@@ -30,7 +36,7 @@ def print_json(value: Any) -> None:
         from rich.highlighter import JSONHighlighter
         from rich.text import Text
 
-        _print_styled(sys.stdout, JSONHighlighter()(Text(format_json(value))))
+        _print_styled(sys.stdout, JSONHighlighter()(Text(remove_controls(format_json(value)))))
     else:
         write_bytes(format_json(value).encode() + b"\n")
 
