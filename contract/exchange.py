@@ -9,6 +9,7 @@ from typing import Literal, Protocol, TypeAlias
 __all__ = [
     "CLIENT_CLOSED_REQUEST",
     "NO_END",
+    "TOO_LONG",
     "BusyError",
     "Chunk",
     "Exchange",
@@ -24,6 +25,9 @@ LeavePoint: TypeAlias = Literal["", "asked", "begun"]
 
 NO_END = "no end within"
 """How the text begins that says that a body ran into the timeout."""
+
+TOO_LONG = "more than"
+"""How the text begins that says that a body ran into the limit of its size."""
 
 CLIENT_CLOSED_REQUEST = 499
 """The status of an exchange whose client leaves before a status arrives, as nginx logs it."""
@@ -92,6 +96,11 @@ class Response:
     def has_timed_out(self) -> bool:
         """Whether the body ran into the timeout."""
         return self.broken is not None and self.broken.startswith(NO_END)
+
+    @property
+    def has_no_end(self) -> bool:
+        """Whether the body ran into the timeout, or into the limit of its size."""
+        return self.broken is not None and self.broken.startswith((NO_END, TOO_LONG))
 
     def header(self, name: str) -> str | None:
         return next((value for key, value in self.headers if key == name), None)

@@ -16,6 +16,7 @@ from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
 from .json_types import JsonObject
+from .texts import shorten
 
 __all__ = [
     "FAILED_VERDICTS",
@@ -30,6 +31,7 @@ __all__ = [
 
 FAILED_VERDICTS = ("fail", "error")
 _PASSED_VERDICTS = ("pass", "warn")
+_MOST = 160  # characters of a text in the file
 
 
 class InvalidGapsError(ValueError):
@@ -64,16 +66,11 @@ def read_known_gaps(file: Path) -> dict[str, str]:
 def render_known_gaps(report: JsonObject, reason: str) -> str:
     """Render the first file: a line for each case that fails in the report, with its cause in a comment above."""
     target = report["target"]
-    lines = [f"# Accepted failures of {_one_line(target['name'])} as {target['dialect']} ({target['profile']})."]
+    lines = [f"# Accepted failures of {shorten(target['name'], _MOST)} as {target['dialect']} ({target['profile']})."]
     for case in report["cases"]:
         if case["verdict"] == "fail":
-            lines += [f"# {_one_line(case['reason'])}", f"{case['id']}: {json.dumps(_one_line(reason))}"]
+            lines += [f"# {shorten(case['reason'], _MOST)}", f"{case['id']}: {json.dumps(shorten(reason, _MOST))}"]
     return "\n".join(lines) + "\n"
-
-
-def _one_line(text: str, most: int = 160) -> str:
-    text = " ".join(text.split())
-    return text if len(text) <= most else f"{text[:most]}…"
 
 
 def compare_with_gaps(report: JsonObject, gaps: Mapping[str, str]) -> GapComparison:

@@ -6,7 +6,7 @@ import time
 
 import aiohttp
 
-from .exchange import NO_END, Chunk, Request, Response, SlowReplyError, UnreachableError
+from .exchange import NO_END, TOO_LONG, Chunk, Request, Response, SlowReplyError, UnreachableError
 
 __all__ = ["HttpTransport"]
 
@@ -80,7 +80,7 @@ class HttpTransport:
                     await request.wait_for_upstream()
                     return "the client left"
                 if size > MOST_BYTES:
-                    return f"given up after {MOST_BYTES} bytes"
+                    return f"{TOO_LONG} {MOST_BYTES} bytes"
         except TimeoutError:
             return f"{NO_END} {seconds:g} s"
         except (aiohttp.ClientError, ConnectionError) as error:

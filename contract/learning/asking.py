@@ -12,17 +12,18 @@ from dragoman.contract.model import Case, Expectation, Step
 from dragoman.contract.outcome import Outcome
 from dragoman.contract.pacing import Pacer, is_busy
 from dragoman.contract.target import Target, build_request
+from dragoman.contract.texts import shorten
 from dragoman.schemas import merge_patch
 
 from .findings import Evidence
-from .probe_answer import Answer, judge_outcome, shorten
+from .probe_answer import Answer, judge_outcome
 from .probes import ProtocolProbe, count_tokens
 
 __all__ = ["Asker", "EndpointLostError", "KeyRefusedError", "describe_exchange", "hide_key"]
 
 _MOST_LOST = 3
-_KEY_STATUSES = (401,)
-_CREDIT = 402
+_MOST_KEPT = 256 * 1024
+_KEY_STATUSES = (401, 402)  # 402: no credit is left
 
 
 class KeyRefusedError(Exception):
@@ -36,9 +37,8 @@ class EndpointLostError(Exception):
 @dataclass
 class Asker:
     """Asks one endpoint. `limits` maps a protocol to the name of its limit on tokens, if it is not the usual one,
-    `additions` to a merge patch of its requests;
-    `outcomes` keeps every response, for what all of them together show. `budget` is the most tokens of all requests,
-    estimated."""
+    `additions` to a merge patch of its requests; `outcomes` keeps every response of at most 256 kB, for what all of
+    them together show. `budget` is the most tokens of all requests, estimated."""
 
     target: Target
     transport: Transport
@@ -95,7 +95,7 @@ class Asker:
             slow = isinstance(error, SlowReplyError)
             return Answer("unclear", why, None, request, change, is_slow=slow)
         outcome = self._read(protocol, sent, response)
-        if response.has_timed_out:
+        if response.has_no_end:
             return Answer("unclear", f"the reply has {response.broken}", outcome, request, change, is_slow=True)
         state, why = judge_outcome(outcome, probe.reply)
         return Answer(state, why, outcome, request, change)
@@ -104,7 +104,8 @@ class Asker:
         target = self.target
         shown = hide_key(response, target.key)
         outcome = Outcome(target.dialect, target.schema_profile, protocol, target.model, sent, shown)
-        self.outcomes.append(outcome)
+        if sum(len(chunk.data) for chunk in shown.chunks) <= _MOST_KEPT:
+            self.outcomes.append(outcome)
         return outcome
 
     async def send(self, request: Request, *, needs_key: bool = True) -> Response:
@@ -140,7 +141,7 @@ class Asker:
 
 
 def _check_key(request: Request, response: Response, mask: Mask) -> None:
-    if response.status in (*_KEY_STATUSES, _CREDIT):
+    if response.status in _KEY_STATUSES:
         text = shorten(mask(response.body.decode("utf-8", "replace")), 160)
         raise KeyRefusedError(f"{request.method} {request.path} got {response.status} {text}")
 

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from dragoman.contract.dialects import load_dialect
 from dragoman.contract.json_types import JsonObject, JsonValue
+from dragoman.contract.texts import to_line
 from dragoman.schemas import load
 
 from .findings import LACKING, UNKNOWN_FIELD, Evidence, Finding, Findings
@@ -20,6 +21,7 @@ _MOST_MODELS = 20
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@+-]{0,200}")
 """Names of models that need no care in a configuration."""
 _RANKS = {"refused": 0, "crashes": 0, "accepted": 2}
+"""How well a name of the limit works; 1 for anything else."""
 
 
 class EntryNames(NamedTuple):
@@ -75,10 +77,7 @@ def _list_fields(dialect: str, protocol: str, profile: str = "actual") -> Sequen
 def _choose_limit_name(findings: Findings) -> str | None:
     """The name of the limit on tokens, if one of the two works and the other one does not."""
     values = {name: findings.get(f"fields.chat.{name}") for name in _LIMIT_NAMES}
-    ranks = {
-        name: 0 if value in ("refused", "crashes") else 2 if value == "accepted" else 1
-        for name, value in values.items()
-    }
+    ranks = {name: _RANKS.get(str(value), 1) for name, value in values.items()}
     better = max(_LIMIT_NAMES, key=lambda name: ranks[name])
     worse = next(name for name in _LIMIT_NAMES if name != better)
     if values[worse] not in LACKING or ranks[better] <= ranks[worse]:
@@ -95,10 +94,10 @@ def render_entry(findings: Findings, names: EntryNames, command: str) -> str:
 
 def _write_head(findings: Findings, command: str) -> Iterator[str]:
     cost = f"{findings.requests} requests, about {findings.tokens} tokens"
-    yield f"# Learned on {findings.started[:10]} by: {command}"
+    yield f"# Learned on {findings.started[:10]} by: {to_line(command)}"
     yield f"# It took {cost}. A comment is the exchange that shows the line below it: what was sent -> what came back."
     if findings.interrupted:
-        yield f"# Not complete: {_one_line(findings.interrupted)}"
+        yield f"# Not complete: {to_line(findings.interrupted)}"
 
 
 def _write_provider(findings: Findings, names: EntryNames) -> Iterator[str]:
@@ -182,12 +181,12 @@ def _write_rest(findings: Findings) -> Iterator[str]:
     if quirks:
         yield "# Quirks, which dragoman repairs (docs/quirks.md):"
         for name, finding in quirks.items():
-            shown = f" ({_one_line(finding.evidence.received)})" if finding.evidence else ""
-            yield f"# - {name}: {_one_line(str(finding.value))}{shown}"
+            shown = f" ({to_line(finding.evidence.received)})" if finding.evidence else ""
+            yield f"# - {name}: {to_line(str(finding.value))}{shown}"
     if findings.unknown:
         yield "# Not known:"
         for why, some in _group_reasons(findings.unknown).items():
-            yield f"# - {', '.join(some)}: {_one_line(why)}"
+            yield f"# - {', '.join(some)}: {to_line(why)}"
 
 
 def _group_reasons(unknown: Mapping[str, str]) -> dict[str, list[str]]:
@@ -203,12 +202,7 @@ def _write_evidence(finding: Finding | None, indent: int, label: str = "") -> It
 
 
 def _describe(evidence: Evidence) -> str:
-    return _one_line(f"{evidence.sent} -> {evidence.received}")
-
-
-def _one_line(text: str) -> str:
-    """One line of printable characters: a comment must not end early."""
-    return "".join(character if character.isprintable() else "�" for character in " ".join(text.split()))
+    return to_line(f"{evidence.sent} -> {evidence.received}")
 
 
 def _scalar(value: JsonValue) -> str:

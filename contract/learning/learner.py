@@ -15,6 +15,7 @@ from dragoman.contract.pacing import Pacer
 from dragoman.contract.quirk_files import load_quirks
 from dragoman.contract.served import is_not_served
 from dragoman.contract.target import Target
+from dragoman.contract.texts import shorten
 from dragoman.schemas import load
 
 from .asking import Asker, EndpointLostError, KeyRefusedError, hide_key
@@ -22,7 +23,7 @@ from .batch_limit import find_batch_maximum, learn_batch_limit
 from .dialect_choice import choose_dialect, count_choice_requests
 from .fields import FieldLearner
 from .findings import Evidence, Findings
-from .probe_answer import Answer, shorten
+from .probe_answer import Answer
 from .probes import ProtocolProbe, count_tokens, load_probes
 from .profile_choice import choose_profile, list_bound_probes
 from .quirk_signs import find_quirks

@@ -10,10 +10,11 @@ from dragoman.contract.exchange import Request
 from dragoman.contract.json_path import ABSENT, find_value
 from dragoman.contract.json_types import JsonObject, JsonValue
 from dragoman.contract.outcome import Outcome
+from dragoman.contract.texts import shorten
 
 from .findings import Evidence
 
-__all__ = ["Answer", "State", "judge_outcome", "read_message", "shorten"]
+__all__ = ["Answer", "State", "judge_outcome", "read_message"]
 
 State: TypeAlias = Literal["accepted", "refused", "crashed", "unclear"]
 
@@ -97,8 +98,3 @@ def read_message(outcome: Outcome) -> str:
     body = outcome.last_object
     found = (find_value(body, path) for path in _MESSAGES)
     return next((text for text in found if isinstance(text, str) and text), outcome.text)
-
-
-def shorten(text: str, most: int) -> str:
-    text = " ".join(text.split())
-    return text if len(text) <= most else f"{text[: most - 1]}…"

@@ -13,11 +13,12 @@ from dragoman.contract.dialects import load_dialect
 from dragoman.contract.json_types import JsonObject, JsonValue
 from dragoman.contract.outcome import Outcome
 from dragoman.contract.schema_validation import find_violations, has_schema
+from dragoman.contract.texts import shorten
 from dragoman.schemas import load
 
 from .asking import Asker
 from .findings import Evidence, Findings
-from .probe_answer import Answer, shorten
+from .probe_answer import Answer
 from .probes import ProtocolProbe
 
 __all__ = ["BoundProbe", "choose_profile", "list_bound_probes"]

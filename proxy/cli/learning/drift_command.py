@@ -13,6 +13,7 @@ from typer import Option
 
 from dragoman.contract.option_groups import expand_groups
 from dragoman.proxy.cli.options import exit_on_config_errors, exit_with_error, read_environment
+from dragoman.proxy.cli.terminal import remove_controls
 
 from .options import AskOptions
 
@@ -46,7 +47,7 @@ def drift(known: KnownOptions, ask: AskOptions) -> None:
     from dragoman.contract.learning.drift import compare_findings, compare_settings, render_diff
 
     from .files import check_output, write_atomically
-    from .session import INTERRUPTED, UNREACHABLE, ask_endpoint
+    from .session import ask_endpoint, exit_on_interruption
 
     if ask.json_file is not None and not ask.dry_run:
         check_output(ask.json_file, overwrite=ask.force)
@@ -61,10 +62,10 @@ def drift(known: KnownOptions, ask: AskOptions) -> None:
         text = json.dumps({**result.to_json(), "report": new.to_json()}, indent=1)
         write_atomically(ask.json_file, text + "\n", overwrite=ask.force)
     if str(ask.json_file) != "-":
-        print(render_diff(result, str(known.file), f"{new.base_url} on {new.started[:10]}"), end="")
+        shown = render_diff(result, str(known.file), f"{new.base_url} on {new.started[:10]}")
+        print(remove_controls(shown), end="")
     _print_notes(result, new)
-    if new.interrupted:
-        raise typer.Exit(INTERRUPTED if "by the user" in new.interrupted else UNREACHABLE)
+    exit_on_interruption(new)
     raise typer.Exit(CHANGED if result.differences else 0)
 
 
@@ -141,6 +142,6 @@ def _choose_target(config: Config, known: KnownOptions) -> tuple[str, str, Targe
 
 def _print_notes(result: Drift, new: Findings) -> None:
     for note in result.notes:
-        print(f"note: {note}", file=sys.stderr)
+        print(f"note: {remove_controls(note)}", file=sys.stderr)
     if not result.differences and not new.interrupted:
         print("nothing has changed", file=sys.stderr)

@@ -18,6 +18,7 @@ from typer import Option
 from dragoman.adapters.registry import NAMES
 from dragoman.contract.option_groups import expand_groups
 from dragoman.proxy.cli.options import exit_on_config_errors, exit_with_error, read_environment
+from dragoman.proxy.cli.terminal import remove_controls
 
 from .options import AskOptions
 
@@ -66,7 +67,7 @@ def learn(endpoint: EndpointOptions, output: OutputOptions, ask: AskOptions) -> 
     from dragoman.contract.learning.entry import EntryNames, render_entry
 
     from .files import check_output, write_atomically
-    from .session import INTERRUPTED, UNREACHABLE, Question, ask_endpoint, read_key
+    from .session import Question, ask_endpoint, exit_on_interruption, read_key
 
     url = _check_url(endpoint.url)
     name = output.name or name_provider(url)
@@ -85,12 +86,11 @@ def learn(endpoint: EndpointOptions, output: OutputOptions, ask: AskOptions) -> 
         write_atomically(ask.json_file, json.dumps(findings.to_json(), indent=1) + "\n", overwrite=ask.force)
     write_atomically(file, text, overwrite=ask.force)
     _report(findings, text, file, env, insecure=ask.insecure)
-    if findings.interrupted:
-        raise typer.Exit(INTERRUPTED if "by the user" in findings.interrupted else UNREACHABLE)
+    exit_on_interruption(findings)
 
 
 def _check_url(url: str) -> str:
-    """Exits with status 2 if this is no address, or has a password."""
+    """Exits with status 2 if this is no address, or has a password or a query, which may be a key."""
     whole = url if "://" in url else f"http://{url}"
     try:
         parts = urlsplit(whole)
@@ -101,6 +101,8 @@ def _check_url(url: str) -> str:
         exit_with_error(f"{url} is no address; write it as https://api.example.com/v1")
     if "@" in parts.netloc:
         exit_with_error("the address has a password; name a variable with the key instead (--api-key-env)")
+    if parts.query:
+        exit_with_error("leave out the query of the address: it would not be sent, and the entry shows this command")
     return whole
 
 
@@ -155,7 +157,7 @@ def _report(findings: Findings, text: str, file: Path, env: Mapping[str, str], *
     except ConfigErrors as errors:
         print_problems(errors.problems)
     if findings.interrupted:
-        print(f"not complete: {findings.interrupted}", file=sys.stderr)
+        print(f"not complete: {remove_controls(findings.interrupted)}", file=sys.stderr)
     if str(file) != "-":
         known = f"{len(findings.protocols)} protocols, {len(findings.unknown)} things not known"
         print(f"wrote {file} ({findings.requests} requests, {known}); now run: dragoman check {file}", file=sys.stderr)

@@ -15,12 +15,14 @@ from dragoman.contract.learning.learner import Learner, LearnError, forecast_cos
 from dragoman.contract.pacing import Pacer
 from dragoman.contract.transport import HttpTransport
 from dragoman.proxy.cli.options import exit_with_error
+from dragoman.proxy.cli.terminal import remove_controls
 
 from .options import AskOptions
 
-__all__ = ["INTERRUPTED", "UNREACHABLE", "Question", "ask_endpoint", "read_key"]
+__all__ = ["Question", "ask_endpoint", "exit_on_interruption", "read_key"]
 
-UNREACHABLE, INTERRUPTED = 3, 130
+_UNREACHABLE, _INTERRUPTED = 3, 130
+_BY_USER = "interrupted by the user"
 
 
 @dataclass(frozen=True)
@@ -67,8 +69,14 @@ def ask_endpoint(question: Question, options: AskOptions) -> Findings:
     except KeyboardInterrupt:
         if not learner.findings.protocols:
             raise
-        learner.findings.interrupted = "interrupted by the user"
+        learner.findings.interrupted = _BY_USER
     return learner.findings
+
+
+def exit_on_interruption(findings: Findings) -> None:
+    """Exit with status 3 if the endpoint, or with 130 if the user ended the run before its end."""
+    if findings.interrupted:
+        raise typer.Exit(_INTERRUPTED if findings.interrupted == _BY_USER else _UNREACHABLE)
 
 
 async def _learn(learner: Learner, transport: HttpTransport) -> None:
@@ -98,5 +106,5 @@ def _show_cost(question: Question, options: AskOptions) -> None:
 
 
 def _fail(text: str) -> NoReturn:
-    print(f"error: {text}", file=sys.stderr)
-    raise typer.Exit(UNREACHABLE)
+    print(f"error: {remove_controls(text)}", file=sys.stderr)
+    raise typer.Exit(_UNREACHABLE)
