@@ -17,14 +17,16 @@ import typer.testing
 if find_spec("hypothesis"):  # LiteLLM's environment has no generated tests
     from hypothesis import HealthCheck, settings
 
-    settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-    settings.load_profile("untimed")  # no test depends on the speed of the machine
+    untimed = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])  # on a slow machine, too
+    settings.register_profile("sample", untimed, max_examples=40)
+    settings.register_profile("nightly", untimed, max_examples=2_000)  # chosen by --hypothesis-profile nightly
+    settings.load_profile("sample")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Keep bytecode in pytest's own cache where Python is told to keep none. The tests start more than a hundred
     processes, and each of them, and each worker, would compile all that it loads."""
-    if sys.dont_write_bytecode and config.cache is not None:
+    if sys.dont_write_bytecode and config.pluginmanager.hasplugin("cacheprovider"):
         sys.pycache_prefix = os.environ["PYTHONPYCACHEPREFIX"] = str(config.cache.mkdir("bytecode"))
         sys.dont_write_bytecode = False
         os.environ.pop("PYTHONDONTWRITEBYTECODE", None)

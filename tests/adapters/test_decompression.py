@@ -5,7 +5,7 @@ import random
 import zlib
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.adapters.decompression import SLICE, BadEncoding, DecompressedTooLarge, create_decompressor
@@ -19,7 +19,6 @@ def _deflate(data: bytes) -> bytes:
 FORMS = {"gzip": gzip.compress, "x-gzip": gzip.compress, "deflate": zlib.compress, "Deflate": _deflate}
 
 
-@settings(max_examples=50)
 @given(st.binary(max_size=300), st.sampled_from(sorted(FORMS)), st.integers(1, 50))
 def test_any_pieces_give_the_body(body: bytes, coding: str, size: int) -> None:
     data = FORMS[coding](body)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import orjson
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.adapters import dialects
@@ -418,14 +418,12 @@ def test_any_bytes_are_understood(raw: bytes, status: int) -> None:
 
 
 @given(NESTED, STATUSES)
-@settings(max_examples=200)
 def test_any_json_is_understood(body: JsonValue, status: int) -> None:
     for read in ALL:
         check(read(answer(json.dumps(body), status), CTX))
 
 
 @given(st.dictionaries(KEYS, NESTED, max_size=5), STATUSES)
-@settings(max_examples=200)
 def test_any_object_is_understood(body: JsonObject, status: int) -> None:
     check(read_error_object(body, status, DATABRICKS_WORDS))
     check(azure(Reply(status, body), CTX))

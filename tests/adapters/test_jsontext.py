@@ -6,7 +6,7 @@ from typing import NoReturn
 
 import orjson
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dragoman.adapters.faults import Fault
@@ -204,7 +204,6 @@ VALUES = st.recursive(
 @given(
     st.dictionaries(KEYS, VALUES, max_size=4), st.sampled_from([(",", ":"), (", ", ": "), (" ,", " : "), (",", "\n:")])
 )
-@settings(max_examples=200)
 def test_proper_bodies_are_read_as_the_standard_library_reads_them(
     body: JsonValue, separators: tuple[str, str]
 ) -> None:
@@ -220,7 +219,6 @@ def twice(pairs: list[tuple[str, JsonValue]]) -> JsonValue:
 
 @given(st.lists(st.tuples(KEYS, KEYS, st.sampled_from([":", " :", "\t:", ": "])), max_size=4))
 @example([("\\", "a", ":"), ("\\", '":', ":")])
-@settings(max_examples=300)
 def test_no_duplicate_escapes(members: list[tuple[str, str, str]]) -> None:
     raw = "{" + ",".join(json.dumps(key) + colon + json.dumps(value) for key, value, colon in members) + "}"
     try:
@@ -232,7 +230,6 @@ def test_no_duplicate_escapes(members: list[tuple[str, str, str]]) -> None:
 
 
 @given(st.binary(max_size=40) | st.text('{}[]":,01eE+-.\\unaN \n', max_size=30).map(str.encode))
-@settings(max_examples=300)
 def test_any_bytes_give_an_object_or_a_fault(raw: bytes) -> None:
     try:
         assert isinstance(read_object(raw), dict)

@@ -28,7 +28,6 @@ from dragoman.schemas import load
 from tests.dialects import DIALECTS, VARIANTS
 from tools.fuzz.receipt_holes import find_holes, join_events
 
-EXAMPLES = [40, pytest.param(3_000, marks=pytest.mark.heavy)]
 SERVED = {protocol for dialect in dialects.values() for protocol in dialect.served}
 CALLED = {protocol for dialect in dialects.values() for protocol in dialect.called}
 BRIDGED = [
@@ -40,7 +39,6 @@ BRIDGED = [
 DIRECT = [(protocol, protocol) for protocol in ("chat", "responses", "messages", "completions", "embeddings")]
 DIRECT = [(spoken, called) for spoken, called in DIRECT if spoken in SERVED and called in CALLED]
 PROTOCOLS = pytest.mark.parametrize(("spoken", "called"), [*DIRECT, *BRIDGED])
-EXAMPLE_COUNTS = pytest.mark.parametrize("examples", EXAMPLES)
 POLICY = Policy(unsupported="drop", out_of_range="clamp", emulate_completions=True)
 STREAMED = ("chat", "responses", "messages", "completions")
 SETTINGS = frozenset(load("hub/responses.request")["properties"]) | {"background", "completed_at", "incomplete_details"}
@@ -173,15 +171,14 @@ def requests(draw: st.DrawFn, pair: Pair, stream: bool | None = None) -> JsonObj
     return body
 
 
-def hold(spoken: str, called: str, examples: int, law: Any) -> None:
+def hold(spoken: str, called: str, law: Any) -> None:
     checks = [HealthCheck.too_slow, HealthCheck.filter_too_much]
     strategy = st.tuples(st.sampled_from(pairs(spoken, called)), st.data())
-    settings(max_examples=examples, deadline=None, suppress_health_check=checks)(given(strategy)(law))()
+    settings(suppress_health_check=checks)(given(strategy)(law))()
 
 
 @PROTOCOLS
-@EXAMPLE_COUNTS
-def test_requests(spoken: str, called: str, examples: int) -> None:
+def test_requests(spoken: str, called: str) -> None:
     def law(drawn: tuple[Pair, st.DataObject]) -> None:
         pair, data = drawn
         request = data.draw(requests(pair))
@@ -196,7 +193,7 @@ def test_requests(spoken: str, called: str, examples: int) -> None:
         exempt = frozenset({"model"})
         assert find_holes(request, calls[0].call.body, receipt.changes, receipt.unmap, exempt=exempt) == []
 
-    hold(spoken, called, examples, law)
+    hold(spoken, called, law)
 
 
 # Replies
@@ -250,8 +247,7 @@ REPLIES: dict[str, list[JsonObject]] = {
 
 
 @PROTOCOLS
-@EXAMPLE_COUNTS
-def test_replies(spoken: str, called: str, examples: int) -> None:
+def test_replies(spoken: str, called: str) -> None:
     def law(drawn: tuple[Pair, st.DataObject]) -> None:
         pair, data = drawn
         base = load_sample(pair.provider, called)["reply"]
@@ -270,7 +266,7 @@ def test_replies(spoken: str, called: str, examples: int) -> None:
         changes = attempt.receipt.changes[known:]
         assert find_holes(reply, json.loads(output.data), changes, exempt=exempt_keys(pair)) == []
 
-    hold(spoken, called, examples, law)
+    hold(spoken, called, law)
 
 
 def exempt_keys(pair: Pair) -> frozenset[str]:
@@ -281,8 +277,7 @@ def exempt_keys(pair: Pair) -> frozenset[str]:
 
 
 @pytest.mark.parametrize(("spoken", "called"), [pair for pair in [*DIRECT, *BRIDGED] if pair[1] in STREAMED])
-@EXAMPLE_COUNTS
-def test_streams(spoken: str, called: str, examples: int) -> None:
+def test_streams(spoken: str, called: str) -> None:
     def law(drawn: tuple[Pair, st.DataObject]) -> None:
         pair, data = drawn
         events = data.draw(additions({"events": load_sample(pair.provider, called)["events"]}))["events"]
@@ -302,7 +297,7 @@ def test_streams(spoken: str, called: str, examples: int) -> None:
         changes = attempt.receipt.changes[known:]
         assert find_holes(join_events(events), join_events(answer), changes, exempt=exempt_keys(pair)) == []
 
-    hold(spoken, called, examples, law)
+    hold(spoken, called, law)
 
 
 def test_every_dialect_takes_part() -> None:

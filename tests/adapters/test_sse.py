@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.adapters.sse import Event, Framer, Item, Stray, TooLong, encode
@@ -131,7 +131,6 @@ def test_fixture_of_every_feature() -> None:
 
 
 @given(PIECES, st.data())
-@settings(max_examples=300)
 def test_any_split_gives_the_same_items(data: bytes, draw: st.DataObject) -> None:
     cuts = sorted(draw.draw(st.lists(st.integers(0, len(data)), max_size=6)))
     chunks = [data[a:b] for a, b in zip([0, *cuts], [*cuts, len(data)], strict=True)]
@@ -140,7 +139,6 @@ def test_any_split_gives_the_same_items(data: bytes, draw: st.DataObject) -> Non
 
 
 @given(PIECES)
-@settings(max_examples=300)
 def test_well_formed_streams_read_as_a_browser_reads_them(data: bytes) -> None:
     fields = (b"data", b"event", b"id", b"retry", b"")
     lines = re.split(b"\r\n|\r|\n", data.removeprefix(b"\xef\xbb\xbf"))

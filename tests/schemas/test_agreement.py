@@ -9,7 +9,7 @@ from typing import TypeAlias
 import jsonschema
 import jsonschema_rs
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.schemas import Schema, load, names, profiles
@@ -86,7 +86,6 @@ ANYTHING = st.recursive(
 )
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.dictionaries(KEYS, ANYTHING, max_size=6))
 def test_both_validators_agree_on_arbitrary_requests(body: Schema) -> None:
     for name in names():

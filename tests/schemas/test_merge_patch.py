@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.schemas import SchemaNotFound, load, merge_patch, names, profiles
@@ -43,7 +43,6 @@ JSON = st.recursive(
 )
 
 
-@settings(max_examples=60)
 @given(JSON, JSON)
 def test_a_patch_applied_twice_is_applied_once(target: object, patch: object) -> None:
     once = merge_patch(target, patch)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import orjson
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.adapters import dialects
@@ -74,7 +74,6 @@ def split_pieces(pieces: list[str], *, implied: bool) -> tuple[str, str]:
     return "".join(thought for thought, _ in pairs), "".join(answer for _, answer in pairs)
 
 
-@settings(max_examples=500, deadline=None)
 @given(pieces=st.lists(st.sampled_from(PIECES) | st.text(max_size=3), max_size=30), implied=st.booleans())
 def test_any_pieces_give_the_same(pieces: list[str], implied: bool) -> None:
     text = "".join(pieces)
@@ -82,7 +81,6 @@ def test_any_pieces_give_the_same(pieces: list[str], implied: bool) -> None:
     assert split_pieces(pieces, implied=implied) == split_pieces([*text], implied=implied) == whole
 
 
-@settings(max_examples=300, deadline=None)
 @given(text=st.text())
 def test_a_text_without_tags_is_unchanged(text: str) -> None:
     if not text.lstrip().startswith(("<", "[", "◁")):

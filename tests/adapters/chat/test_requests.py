@@ -6,7 +6,7 @@ from __future__ import annotations
 import copy
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.adapters import dialects
@@ -101,7 +101,6 @@ def ctx_for(request: JsonObject, profile: str, policy: Policy) -> Context:
 
 
 @pytest.mark.parametrize(("dialect", "profile"), CALLED)
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(request=requests, policy=policies)
 def test_a_request_loses_exactly_what_its_receipt_says(
     dialect: str, profile: str, differences: FindDifferences, request: JsonObject, policy: Policy

@@ -37,7 +37,7 @@ def relay(dialect: str, reads: list[bytes], replies: str) -> bytes:
 
 @pytest.mark.parametrize("path", STREAMS, ids=lambda path: path.stem)
 @pytest.mark.parametrize("replies", ["repair", "off"])
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(data=st.data())
 def test_any_split_of_the_bytes_gives_the_same_bytes(path: Path, replies: str, data: st.DataObject) -> None:
     dialect, raw = path.stem.split("_")[0], path.read_bytes()
@@ -53,7 +53,6 @@ def test_byte_by_byte(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", STREAMS, ids=lambda path: path.stem)
-@settings(max_examples=40, deadline=None)
 @given(data=st.data())
 def test_however_it_is_cut_off_a_stream_ends_in_exactly_one_terminal(path: Path, data: st.DataObject) -> None:
     dialect, raw = path.stem.split("_")[0], path.read_bytes()

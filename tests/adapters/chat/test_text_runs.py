@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import orjson
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.adapters import dialects
@@ -48,7 +48,6 @@ def write(outputs: list[Output]) -> bytes:
     return b"".join(map(writer.write, outputs))
 
 
-@settings(max_examples=300, deadline=None)
 @given(raw=streams(), size=st.integers(50, 3000), tags=st.booleans())
 def test_recognized_chunks_are_the_chunks_that_they_are(raw: bytes, size: int, tags: bool) -> None:
     outputs, ctx = read(raw, size, tags=tags)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.adapters.chat.tool_call_serializer import ToolCallSerializer
@@ -71,7 +71,6 @@ def test_a_chunk_whose_pieces_are_held_keeps_the_rest() -> None:
 CALLS = st.lists(st.dictionaries(st.text(max_size=4), st.integers(), max_size=3), min_size=1, max_size=4)
 
 
-@settings(deadline=None)
 @given(CALLS, st.data())
 def test_nothing_is_lost_and_no_call_is_torn(calls: list[dict[str, int]], data: st.DataObject) -> None:
     left = [list(json.dumps(call)) for call in calls]

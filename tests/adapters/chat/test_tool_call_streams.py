@@ -345,7 +345,7 @@ STYLES = st.fixed_dictionaries(
 )
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(CALLS, STYLES, st.booleans(), st.data())
 def test_any_dealing_out_gives_the_same_calls(
     context: MakeContext, calls: list[tuple[str, str]], style: dict[str, str], interleaved: bool, data: st.DataObject

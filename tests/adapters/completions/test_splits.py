@@ -46,7 +46,7 @@ def relay(path: Path, client: str, reads: list[bytes], replies: str = "repair") 
 @every_stream
 @every_client
 @pytest.mark.parametrize("replies", ["repair", "off"])
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(data=st.data())
 def test_any_split_of_the_bytes_gives_the_same_bytes(
     path: Path, client: str, replies: str, data: st.DataObject
@@ -88,7 +88,6 @@ def test_byte_by_byte(path: Path, client: str) -> None:
 
 @every_stream
 @every_client
-@settings(max_examples=40, deadline=None)
 @given(data=st.data())
 def test_however_it_is_cut_off_a_stream_ends_in_exactly_one_terminal(
     path: Path, client: str, data: st.DataObject

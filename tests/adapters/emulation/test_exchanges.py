@@ -7,7 +7,7 @@ from typing import Any
 
 import orjson
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.adapters import dialects
@@ -72,7 +72,6 @@ TEXTS = st.lists(st.text("abE.", max_size=20), min_size=6, max_size=6)
 CALLS = st.lists(st.lists(st.sampled_from("fg"), max_size=3), min_size=6, max_size=6)
 
 
-@settings(max_examples=400, deadline=None)
 @given(
     request=REQUESTS,
     texts=TEXTS,
@@ -123,7 +122,6 @@ def test_the_answer_is_that_of_a_provider_with_the_capability(
     assert ("n" in told) == (calls_made > 1)
 
 
-@settings(max_examples=100, deadline=None)
 @given(n=st.integers(2, 5), stream=st.booleans(), cut=st.integers(0, 4), random=st.randoms(use_true_random=False))
 def test_a_cut_reply_of_one_call_fails_the_whole(n: int, stream: bool, cut: int, random: Random) -> None:
     asked = {"model": "m", "messages": [{"role": "user", "content": "x"}], "n": n, "stream": stream}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.adapters.call import Call, Context, Target
@@ -97,7 +97,6 @@ def test_an_answer_without_a_stop_sequence_is_as_it_came() -> None:
     assert cut_stream(MESSAGE_STOPS, outputs, ctx) == outputs
 
 
-@settings(max_examples=300, deadline=None)
 @given(
     texts=st.lists(st.text("ab#", min_size=1, max_size=8), max_size=3),
     stops=st.lists(st.sampled_from(["a#", "#b", "ab#", "ba"]), min_size=1, max_size=3),

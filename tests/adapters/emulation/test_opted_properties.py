@@ -6,7 +6,7 @@ from typing import Any
 
 import orjson
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.adapters.call import JsonObject
@@ -33,7 +33,6 @@ def write_calls(calls: list[tuple[str, JsonObject]]) -> str:
     return "".join(f"<tool_call>{one}</tool_call>\n" for one in written)
 
 
-@settings(max_examples=300, deadline=None)
 @given(
     value=VALUES,
     calls=CALLS,
@@ -84,7 +83,6 @@ def test_a_format(
     assert all("response_format" not in body for body in model.asked)
 
 
-@settings(max_examples=300, deadline=None)
 @given(
     text=TEXTS.map(str.strip),
     calls=CALLS,
@@ -125,7 +123,6 @@ def test_tools(
     assert len(model.asked) == len(answers)
 
 
-@settings(max_examples=100, deadline=None)
 @given(
     mode=st.sampled_from(["tool", "instruct"]),
     stream=st.booleans(),

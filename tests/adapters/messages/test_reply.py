@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from anthropic.types import Message
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.adapters.call import Reply
@@ -123,7 +123,6 @@ def test_what_cannot_be_repaired_is_a_fault(content: JsonValue) -> None:
 
 
 @pytest.mark.parametrize("replies", ["off", "report", "repair", "strict"])
-@settings(deadline=None, max_examples=100)
 @given(data=st.data())
 def test_whatever_the_values_are_it_is_a_message_or_a_fault(replies: Replies, data: st.DataObject) -> None:
     key = data.draw(st.sampled_from([*MESSAGE]))

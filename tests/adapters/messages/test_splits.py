@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.adapters.faults import Fault
@@ -73,14 +73,12 @@ def cut_reads(draw: st.DrawFn, streams: st.SearchStrategy[bytes] = STREAMS) -> t
 
 
 @pytest.mark.parametrize("replies", ["repair", "off", "strict"])
-@settings(deadline=None)
 @given(found=cut_reads())
 def test_any_split_of_the_bytes_gives_the_same_bytes(replies: Replies, found: tuple[bytes, list[bytes]]) -> None:
     raw, reads = found
     assert write(read(reads, make_context(replies))) == write(read([raw], make_context(replies)))
 
 
-@settings(deadline=None)
 @given(found=cut_reads())
 def test_any_split_records_the_same_changes(found: tuple[bytes, list[bytes]]) -> None:
     raw, reads = found
@@ -90,7 +88,6 @@ def test_any_split_records_the_same_changes(found: tuple[bytes, list[bytes]]) ->
     assert one.receipt.changes == other.receipt.changes
 
 
-@settings(deadline=None, max_examples=200)
 @given(raw=STREAMS)
 def test_every_event_is_valid_for_the_anthropic_package_in_order_and_nested(raw: bytes) -> None:
     outputs = read([raw], make_context())
@@ -107,7 +104,6 @@ def _is_count_under_way(output: Any) -> bool:
     return body.get("type") == "message_delta" and body["delta"]["stop_reason"] is None
 
 
-@settings(deadline=None, max_examples=200)
 @given(raw=STREAMS, at=st.integers(0, 2000))
 def test_however_it_is_cut_off_a_stream_ends_in_exactly_one_terminal(raw: bytes, at: int) -> None:
     outputs = read([raw[:at]], make_context())
@@ -119,7 +115,6 @@ def test_however_it_is_cut_off_a_stream_ends_in_exactly_one_terminal(raw: bytes,
 
 
 @pytest.mark.filterwarnings("ignore:Pydantic serializer")  # of an input that is no object
-@settings(deadline=None, max_examples=200)
 @given(raw=STREAMS)
 def test_what_is_accumulated_is_what_the_anthropic_package_accumulates(raw: bytes) -> None:
     events = list_bodies(read([raw], make_context()))
@@ -152,7 +147,6 @@ def _is_whole(events: list[JsonObject], call_id: str) -> bool:
 
 
 @pytest.mark.parametrize("replies", ["repair", "off", "strict"])
-@settings(deadline=None, max_examples=150)
 @given(
     events=st.lists(
         st.tuples(
@@ -186,7 +180,6 @@ def test_runs_are_read_wherever_the_reads_are_cut() -> None:
     assert runs > 2
 
 
-@settings(deadline=None, max_examples=100)
 @given(raw=STREAMS)
 def test_a_message_becomes_the_events_that_it_was_accumulated_from(raw: bytes) -> None:
     message = accumulate(list_bodies(read([raw], make_context())))

@@ -35,7 +35,7 @@ def test_a_whole_stream_goes_through_byte_for_byte_but_for_pings(path: Path, rep
 
 @pytest.mark.parametrize("path", STREAMS, ids=lambda path: path.stem)
 @pytest.mark.parametrize("replies", ["off", "repair", "strict"])
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(data=st.data())
 def test_any_split_of_the_bytes_gives_the_same_bytes(path: Path, replies: Replies, data: st.DataObject) -> None:
     raw = path.read_bytes()
@@ -45,7 +45,6 @@ def test_any_split_of_the_bytes_gives_the_same_bytes(path: Path, replies: Replie
 
 
 @pytest.mark.parametrize("path", STREAMS, ids=lambda path: path.stem)
-@settings(max_examples=40, deadline=None)
 @given(data=st.data())
 def test_however_it_is_cut_off_a_stream_ends_in_exactly_one_terminal(path: Path, data: st.DataObject) -> None:
     raw = path.read_bytes()

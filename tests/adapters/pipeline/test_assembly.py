@@ -6,7 +6,7 @@ from pathlib import Path
 
 import orjson
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.adapters.call import JsonObject
@@ -56,7 +56,6 @@ def number(choices: list[JsonObject]) -> list[JsonObject]:
     return [{"index": index, **choice} for index, choice in enumerate(choices)]
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(CHOICES, min_size=1, max_size=3))
 def test_a_chat_reply_survives_being_streamed(choices: list[JsonObject]) -> None:
     reply: JsonObject = {"id": "c", "object": "chat.completion", "created": 1, "model": "m", "service_tier": "flex"}
@@ -64,7 +63,6 @@ def test_a_chat_reply_survives_being_streamed(choices: list[JsonObject]) -> None
     assert assemble_chat(restream(reply, with_usage=True)) == reply
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(TEXTS, min_size=1, max_size=3))
 def test_a_completions_reply_survives_being_streamed(texts: list[str]) -> None:
     logprobs = {"tokens": ["a"], "token_logprobs": [-1.0], "top_logprobs": None, "text_offset": [0]}

@@ -6,7 +6,7 @@ from typing import Any
 
 import orjson
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.adapters import dialects
@@ -136,7 +136,6 @@ def test_reasons_have_the_clients_paths_through_a_bridge() -> None:
 
 
 @pytest.mark.parametrize(("client", "full"), [("openai/chat", CHAT), ("openai/responses", RESPONSES)])
-@settings(deadline=None)
 @given(called=st.sampled_from(CALLED), data=st.data())
 def test_a_request_without_everything_that_is_named_is_served(
     client: str, full: JsonObject, called: tuple[str, str, str], data: st.DataObject

@@ -17,7 +17,6 @@ from .exchanges import encode_chunks, make_reply
 
 CLIENTS, PROVIDERS = list_parties("served"), list_parties("called")
 HEADERS: tuple[dict[str, str], ...] = ({}, {"extra-parameters": "drop"}, {"extra-parameters": "pass-through"})
-EXAMPLES = [60, pytest.param(5000, marks=pytest.mark.heavy)]
 CALL = {"id": "call_1", "type": "function", "function": {"name": "f", "arguments": '{"a":1}'}}
 
 
@@ -128,9 +127,8 @@ def answers(draw: st.DrawFn) -> Answer:
     return Answer("whole", provider, make_reply(message, finish))
 
 
-@pytest.mark.parametrize("examples", EXAMPLES)
-def test_a_conversation_goes_on_with_keys_that_nobody_knows(examples: int) -> None:
-    @settings(max_examples=examples, deadline=None, suppress_health_check=list(HealthCheck))
+def test_a_conversation_goes_on_with_keys_that_nobody_knows() -> None:
+    @settings(suppress_health_check=list(HealthCheck))
     @given(answers(), st.sampled_from(CLIENTS), st.sampled_from(HEADERS))
     def law(answer: Answer, client: Party, headers: dict[str, str]) -> None:
         turns = get_turns(client, answer)

@@ -96,7 +96,7 @@ def cut(raw: bytes, places: list[int]) -> list[bytes]:
 
 @pytest.mark.parametrize("client", CLIENTS)
 @pytest.mark.parametrize("path", STREAMS, ids=lambda path: path.stem)
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 @given(places=st.lists(st.integers(1, 6000), max_size=12))
 def test_however_the_bytes_are_cut(path: Path, client: str, places: list[int]) -> None:
     dialect, raw = path.stem.split("_")[0], path.read_bytes()
@@ -128,7 +128,6 @@ TEXTS = st.one_of(
 
 
 @pytest.mark.parametrize("client", CLIENTS)
-@settings(max_examples=60, deadline=None)
 @given(st.lists(TEXTS, max_size=12), st.lists(st.integers(1, 2000), max_size=6), st.booleans())
 def test_a_run_is_what_its_chunks_are(client: str, events: list[bytes], places: list[int], usage: bool) -> None:
     raw = b"".join([*words(2), *events, event({}, "stop"), DONE])

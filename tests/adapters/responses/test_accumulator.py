@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.adapters.responses.accumulator import Accumulator
@@ -139,7 +139,6 @@ EVENT = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=300, deadline=None)
 @given(events=st.lists(EVENT, max_size=8))
 def test_adding_up_never_fails(events: list[JsonObject]) -> None:
     response = added_up(*events).response("failed")

@@ -40,7 +40,7 @@ def relay(dialect: str, reads: list[bytes], replies: Literal["off", "report", "r
 
 @pytest.mark.parametrize("path", STREAMS, ids=lambda path: path.stem)
 @pytest.mark.parametrize("replies", ["repair", "off"])
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(data=st.data())
 def test_any_split_of_the_bytes_gives_the_same_bytes(path: Path, replies: str, data: st.DataObject) -> None:
     dialect, raw = path.stem.split("_")[0], path.read_bytes()
@@ -50,7 +50,7 @@ def test_any_split_of_the_bytes_gives_the_same_bytes(path: Path, replies: str, d
 
 
 @pytest.mark.parametrize("path", STREAMS, ids=lambda path: path.stem)
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(data=st.data())
 def test_however_it_is_cut_off_a_stream_ends_in_exactly_one_terminal(path: Path, data: st.DataObject) -> None:
     raw = path.read_bytes()

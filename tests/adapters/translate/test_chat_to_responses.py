@@ -7,7 +7,7 @@ from typing import Any
 
 import orjson
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from openai.types.responses import ResponseStreamEvent
 from pydantic import TypeAdapter
@@ -235,7 +235,6 @@ def test_text_after_whole_arguments_is_a_loss_unless_it_is_space() -> None:
 CLIENT_CALLS = st.lists(st.dictionaries(st.text(max_size=4), st.integers(-99, 99), max_size=3), min_size=1, max_size=4)
 
 
-@settings(deadline=None)
 @given(CLIENT_CALLS, st.data())
 def test_any_order_of_pieces_is_an_order_of_items_that_clients_can_follow(
     calls: list[dict[str, int]], data: st.DataObject

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from openai.lib.streaming.chat import ChatCompletionStreamState
 from openai.types.chat import ChatCompletionChunk
@@ -65,7 +65,6 @@ def check_chunks(outputs: list[Output]) -> list[JsonObject]:
     return bodies
 
 
-@settings(max_examples=200, deadline=None)
 @given(data=st.data(), path=st.sampled_from(RECORDED))
 def test_wherever_a_recorded_stream_is_cut_there_is_one_terminal(data: st.DataObject, path: Path) -> None:
     raw = path.read_bytes()
@@ -75,7 +74,6 @@ def test_wherever_a_recorded_stream_is_cut_there_is_one_terminal(data: st.DataOb
     assert bodies or isinstance(chat[-1], Fault)
 
 
-@settings(max_examples=200, deadline=None)
 @given(data=st.data(), path=st.sampled_from(RECORDED))
 def test_however_a_recorded_stream_is_read_the_chunks_are_the_same(data: st.DataObject, path: Path) -> None:
     *chunks, last = expand(to_chat(read_messages(*data.draw(reads(path.read_bytes())))))
@@ -119,7 +117,6 @@ ODD = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=300, deadline=None)
 @given(events=st.lists(ODD, max_size=6), start=st.booleans())
 def test_events_with_any_values_never_raise(events: list[JsonObject], start: bool) -> None:
     first = {"type": "message_start", "message": {"id": "msg_1", "usage": {"input_tokens": 1, "output_tokens": 1}}}

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import orjson
-import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.adapters import dialects
@@ -128,14 +125,12 @@ def list_calls(bodies: list[JsonObject]) -> dict[int, list[str]]:
     return calls
 
 
-@settings(max_examples=200, deadline=None)
 @given(data=st.data(), raw=chat_streams())
 def test_wherever_a_chat_stream_is_cut_there_is_one_terminal(data: st.DataObject, raw: bytes) -> None:
     at = data.draw(st.integers(0, len(raw)))
     check_events(to_messages(read_chat(data.draw(reads(raw[:at])))))
 
 
-@settings(max_examples=200, deadline=None)
 @given(data=st.data(), raw=chat_streams())
 def test_however_a_chat_stream_is_read_the_message_is_the_same(data: st.DataObject, raw: bytes) -> None:
     """Runs, and the chunks that they hold, become the same events."""
@@ -146,7 +141,6 @@ def test_however_a_chat_stream_is_read_the_message_is_the_same(data: st.DataObje
         assert others == events and (type(end), str(end)) == (type(last), str(last))
 
 
-@settings(max_examples=200, deadline=None)
 @given(raw=chat_streams())
 def test_the_message_says_what_the_chat_stream_says(raw: bytes) -> None:
     outputs = read_chat([raw])
@@ -168,7 +162,6 @@ def test_the_message_says_what_the_chat_stream_says(raw: bytes) -> None:
         }
 
 
-@settings(max_examples=200, deadline=None)
 @given(raw=chat_streams())
 def test_a_streamed_message_is_the_whole_one_except_for_the_order_of_its_blocks(raw: bytes) -> None:
     outputs = read_chat([raw])
@@ -251,7 +244,6 @@ def list_events(outputs: list[Output]) -> list[JsonObject]:
     return [body for body in list_bodies(outputs) if body["type"] != "ping"]
 
 
-@settings(max_examples=200, deadline=None)
 @given(events=message_streams())
 def test_there_and_back_a_message_is_the_same_except_for_its_groups_of_text(events: list[Output]) -> None:
     before = accumulate_message(list_events(events))
@@ -262,7 +254,6 @@ def test_there_and_back_a_message_is_the_same_except_for_its_groups_of_text(even
     }
 
 
-@settings(max_examples=200, deadline=None)
 @given(events=message_streams())
 def test_a_streamed_chat_reply_is_the_whole_one(events: list[Output]) -> None:
     whole = message_to_chat_reply(accumulate_message(list_events(events)), make_context())
@@ -275,7 +266,6 @@ def test_a_streamed_chat_reply_is_the_whole_one(events: list[Output]) -> None:
     assert streamed == whole
 
 
-@settings(max_examples=200, deadline=None)
 @given(events=message_streams())
 def test_runs_become_runs_that_say_the_same_as_their_events(events: list[Output]) -> None:
     """Through one translator, and through two."""
@@ -285,7 +275,6 @@ def test_runs_become_runs_that_say_the_same_as_their_events(events: list[Output]
     assert expand(to_responses(runs)) == to_responses(singles)
 
 
-@settings(max_examples=200, deadline=None)
 @given(data=st.data(), events=message_streams())
 def test_every_chunk_is_valid_and_a_cut_stream_has_one_terminal(data: st.DataObject, events: list[Output]) -> None:
     at = data.draw(st.integers(0, len(events) - 1))
@@ -296,22 +285,3 @@ def test_every_chunk_is_valid_and_a_cut_stream_has_one_terminal(data: st.DataObj
     for one in bodies:
         assert isinstance(one, Chunk)
         assert [violation.message for violation in hub.violations(one.body)] == []
-
-
-LAWS: dict[Callable[..., None], dict[str, Any]] = {
-    test_wherever_a_chat_stream_is_cut_there_is_one_terminal: {"data": st.data(), "raw": chat_streams()},
-    test_however_a_chat_stream_is_read_the_message_is_the_same: {"data": st.data(), "raw": chat_streams()},
-    test_the_message_says_what_the_chat_stream_says: {"raw": chat_streams()},
-    test_a_streamed_message_is_the_whole_one_except_for_the_order_of_its_blocks: {"raw": chat_streams()},
-    test_there_and_back_a_message_is_the_same_except_for_its_groups_of_text: {"events": message_streams()},
-    test_a_streamed_chat_reply_is_the_whole_one: {"events": message_streams()},
-    test_runs_become_runs_that_say_the_same_as_their_events: {"events": message_streams()},
-    test_every_chunk_is_valid_and_a_cut_stream_has_one_terminal: {"data": st.data(), "events": message_streams()},
-}
-
-
-@pytest.mark.heavy
-@pytest.mark.parametrize("law", LAWS, ids=lambda law: law.__name__)
-def test_with_many_more_examples(law: Any) -> None:
-    many = settings(max_examples=3_000, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-    many(given(**LAWS[law])(law.hypothesis.inner_test))()

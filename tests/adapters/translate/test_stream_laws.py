@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import orjson
-import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from openai.types.responses import ResponseStreamEvent
 from pydantic import TypeAdapter
@@ -124,7 +122,6 @@ def heard(chunks: list[JsonObject]) -> JsonObject:
     return said
 
 
-@settings(max_examples=300, deadline=None)
 @given(chunks=streams(), data=st.data())
 def test_every_stream_ends_in_one_terminal_that_tells_what_the_events_add_up_to(
     chunks: list[JsonObject], data: st.DataObject
@@ -163,7 +160,6 @@ def told(events: list[JsonObject]) -> JsonObject | None:
     return final
 
 
-@settings(max_examples=300, deadline=None)
 @given(chunks=streams(), data=st.data())
 def test_wherever_the_bytes_end_there_is_one_terminal(chunks: list[JsonObject], data: st.DataObject) -> None:
     raw = sse(chunks)
@@ -182,7 +178,6 @@ def test_arguments_that_go_on_after_they_were_whole_and_text_followed_are_a_reco
     assert heard_again(raw, context())["calls"] == {0: ["call_0", "f0", "[]"]}
 
 
-@settings(max_examples=300, deadline=None)
 @given(chunks=streams())
 def test_there_and_back_again_a_client_hears_the_same(chunks: list[JsonObject]) -> None:
     raw, losses = write_responses(chunks)
@@ -193,7 +188,6 @@ def test_there_and_back_again_a_client_hears_the_same(chunks: list[JsonObject]) 
     assert joined(after) == joined(heard(chunks))
 
 
-@settings(max_examples=300, deadline=None)
 @given(chunks=streams(), first=st.integers(0, 4))
 def test_what_only_the_last_event_tells_a_client_hears_too(chunks: list[JsonObject], first: int) -> None:
     """Of the items from `first` on, no event but the last tells."""
@@ -221,7 +215,6 @@ def heard_again(raw: bytes, ctx: Context) -> JsonObject:
     return heard(returned)
 
 
-@settings(max_examples=300, deadline=None)
 @given(chunks=streams(), data=st.data())
 def test_any_split_of_the_bytes_gives_the_same_bytes(chunks: list[JsonObject], data: st.DataObject) -> None:
     raw = sse(chunks)
@@ -238,20 +231,3 @@ def relayed(reads: list[bytes]) -> bytes:
     reader, writer = ChatStreamReader(ReplyRules("openai"), context()), ResponsesStreamWriter(error_body)
     outputs = [one for read in reads for one in reader.receive(read)] + reader.close()
     return b"".join(map(writer.write, as_responses(outputs)))
-
-
-CUT = {"chunks": streams(), "data": st.data()}
-LAWS = {
-    test_every_stream_ends_in_one_terminal_that_tells_what_the_events_add_up_to: CUT,
-    test_wherever_the_bytes_end_there_is_one_terminal: CUT,
-    test_there_and_back_again_a_client_hears_the_same: {"chunks": streams()},
-    test_what_only_the_last_event_tells_a_client_hears_too: {"chunks": streams(), "first": st.integers(0, 4)},
-    test_any_split_of_the_bytes_gives_the_same_bytes: CUT,
-}
-
-
-@pytest.mark.heavy
-@pytest.mark.parametrize("law", LAWS, ids=lambda law: law.__name__)
-def test_with_many_more_examples(law: Callable[..., None]) -> None:
-    many = settings(max_examples=3_000, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-    many(given(**LAWS[law])(law.hypothesis.inner_test))()

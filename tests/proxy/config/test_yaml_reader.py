@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dragoman.proxy.config.document import Document
@@ -91,7 +91,6 @@ def test_aliases_are_copies_with_their_own_variables() -> None:
     assert config.providers["q"].base_url == "https://a/v1"
 
 
-@settings(max_examples=200, deadline=None)
 @example("!0\n:")
 @given(st.text(alphabet=st.sampled_from("ab:-[]{},&*!|>'\"#%@\n\t $0.~<?"), max_size=60))
 def test_any_text_is_explained_or_read(text: str) -> None:
@@ -139,7 +138,6 @@ TREES = st.recursive(
 )
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.fixed_dictionaries({}, optional=dict.fromkeys(("server", "keys", "providers", "models", "timeouts"), TREES)))
 def test_any_tree_is_explained_or_accepted(tree: dict[str, object]) -> None:
     import json
