@@ -62,7 +62,7 @@ def load_quirks() -> Mapping[str, Quirk]:
     """Load all quirks by name, as `calls/no-index`. Raises ValueError if a file is invalid."""
     found: dict[str, Quirk] = {}
     for file in sorted(files(__package__).joinpath("quirks").iterdir(), key=lambda one: one.name):
-        for quirk in _read_file(file.name, YAML(typ="safe", pure=True).load(file.read_text("utf-8"))):
+        for quirk in _read_file(file.name, YAML(typ="safe").load(file.read_text("utf-8"))):
             if quirk.name in found:
                 raise ValueError(f"{file.name}: two quirks have the name {quirk.name}")
             found[quirk.name] = quirk

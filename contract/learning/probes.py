@@ -59,7 +59,7 @@ class Probes:
 @cache
 def load_probes() -> Probes:
     """Load the probes. Raises ValueError if the file is invalid."""
-    content = YAML(typ="safe", pure=True).load(files(__package__).joinpath("probes.yaml").read_text("utf-8"))
+    content = YAML(typ="safe").load(files(__package__).joinpath("probes.yaml").read_text("utf-8"))
     schema = json.loads(files("dragoman.contract").joinpath("schemas", "probes.json").read_text("utf-8"))
     for error in Draft202012Validator(schema).iter_errors(content):
         raise ValueError(f"probes.yaml: {'/'.join(map(str, error.absolute_path))}: {error.message}")

@@ -9,6 +9,7 @@ import json
 import os
 from base64 import b64encode
 from collections.abc import AsyncIterator
+from itertools import cycle
 from pathlib import Path
 from urllib.parse import quote
 
@@ -227,12 +228,13 @@ async def test_the_page_and_its_exports_show_no_secret(file: Path, provider: str
         ids = [one["id"] for one in json.loads(listed[listed.index(b'{"exchanges"') :])["exchanges"]]
         assert len(ids) > len(WAYS)
         paths = ["exchanges?limit=1000", "about", "state", "configuration"]
-        paths += [f"exchanges/{one}{more}" for one in ids for more in ("", *EXPORTS)]
+        paths += [f"exchanges/{one}" for one in ids]
+        paths += [f"exchanges/{one}{export}" for one, export in zip(ids, cycle(EXPORTS), strict=False)]
         answers = [await ask(session, "GET", page + path, "an-admin-key") for path in paths]
         for path, answer in zip(paths, answers, strict=True):
             assert find_canaries(answer) == [], (path, answer)
         assert sum(b"***" in answer for answer in answers) > len(ids) / 2
-        assert sum(b"attachment" in answer for answer in answers) > len(ids)
+        assert sum(b"attachment" in answer for answer in answers) > len(ids) / 2
     await proxy.stop()
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import TypeAlias
 
@@ -25,10 +26,11 @@ class Module:
         return f"{self.file.relative_to(ROOT)}:{line} {what}"
 
 
-def read_modules(folder: str) -> Iterator[Module]:
-    for file in sorted((ROOT / folder).rglob("*.py")):
-        text = file.read_text("utf-8")
-        yield Module(file, text, ast.parse(text))
+@cache
+def read_modules(folder: str) -> tuple[Module, ...]:
+    files = sorted((ROOT / folder).rglob("*.py"))
+    texts = [file.read_text("utf-8") for file in files]
+    return tuple(Module(file, text, ast.parse(text)) for file, text in zip(files, texts, strict=True))
 
 
 def list_functions(tree: ast.AST) -> Iterator[Function]:

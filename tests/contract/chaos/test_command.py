@@ -11,12 +11,15 @@ from pathlib import Path
 from urllib.request import urlopen
 
 import pytest
+from typer.testing import CliRunner, Result
+
+from dragoman.proxy.cli.main import app
 
 DRAGOMAN = (sys.executable, "-u", "-c", "from dragoman.proxy.cli.main import main; main()", "chaos")
 
 
-def run_chaos(*words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([*DRAGOMAN, *words], capture_output=True, text=True, timeout=30, check=False)
+def run_chaos(*words: str) -> Result:
+    return CliRunner().invoke(app, ["chaos", *words])
 
 
 def test_it_runs_until_a_signal(tmp_path: Path) -> None:
@@ -40,7 +43,7 @@ def test_it_runs_until_a_signal(tmp_path: Path) -> None:
 
 def test_list_of_the_toxics() -> None:
     run = run_chaos("--list")
-    assert run.returncode == 0
+    assert run.exit_code == 0
     assert "corrupt_event(event=1)" in run.stdout
 
 
@@ -56,4 +59,4 @@ def test_list_of_the_toxics() -> None:
 )
 def test_wrong_options(words: list[str], problem: str) -> None:
     run = run_chaos("--port", "0", *words)
-    assert (run.returncode, problem in run.stderr) == (2, True), run.stderr
+    assert (run.exit_code, problem in run.stderr) == (2, True), run.stderr

@@ -112,9 +112,7 @@ async def check_requests(house: House, requests: Iterator[bytes]) -> None:
     ("store", "profiles"),
     [
         pytest.param("memory", {}, id="memory-usual profiles"),
-        pytest.param("none", PROFILES, id="none-other profiles"),
-        pytest.param("none", {}, id="none-usual profiles", marks=pytest.mark.heavy),
-        pytest.param("memory", PROFILES, id="memory-other profiles", marks=pytest.mark.heavy),
+        pytest.param("none", PROFILES, id="none-other profiles", marks=pytest.mark.heavy),
     ],
 )
 async def test_no_value_is_an_error_of_the_proxy(

@@ -26,9 +26,14 @@ def join_text(chunks: list[JsonObject]) -> str:
     return "".join(chunk["choices"][0]["delta"].get("content", "") for chunk in chunks)
 
 
-async def test_reply_and_stream_have_the_same_text(launch: Launch) -> None:
+async def test_a_ready_engine_describes_its_model_and_reply_and_stream_have_the_same_text(launch: Launch) -> None:
+    """Health and the list of models describe the model; only the user can access the socket."""
     engine = await launch()
-    await engine.wait_until_ready()
+    health = await engine.wait_until_ready()
+    assert (health["status"], health["model"], health["device"]) == ("ready", "tiny", "cpu")
+    status, models = await engine.get("/v1/models")
+    assert (status, [model["id"] for model in models["data"]]) == (200, ["tiny"])
+    assert stat.S_IMODE(engine.socket.stat().st_mode) == 0o600
     async with engine.post_chat(max_tokens=12, stream=True) as response:
         assert (response.status, response.content_type) == (200, "text/event-stream")
         chunks, done = parse_events(await response.read())
@@ -39,52 +44,36 @@ async def test_reply_and_stream_have_the_same_text(launch: Launch) -> None:
     assert reply["choices"][0]["message"]["content"] == join_text(chunks)
 
 
-async def test_only_the_user_can_access_the_socket(launch: Launch) -> None:
+ERRORS: list[tuple[str, bytes, int, str | None, str | None]] = [
+    ("/v1/chat/completions", b"{", 400, "invalid_json", None),
+    ("/v1/chat/completions", b"[]", 400, "invalid_json", None),
+    ("/v1/chat/completions", b'{"messages": [{"content": "refuse"}]}', 400, "refused", "messages[0].content"),
+    ("/v1/embeddings", b'{"input": "x"}', 400, None, "model"),
+    ("/v1/chat/completions", b'{"messages": 3}', 500, "internal_error", None),
+    ("/v1/nothing", b"{}", 404, "not_found", None),
+    ("/health", b"{}", 405, "method_not_allowed", None),
+]
+
+
+async def test_errors_have_the_form_of_openai(launch: Launch) -> None:
     engine = await launch()
     await engine.wait_until_ready()
-    assert stat.S_IMODE(engine.socket.stat().st_mode) == 0o600
+    for path, body, status, code, param in ERRORS:
+        async with engine.session.post(f"http://engine{path}", data=body) as response:
+            error = (await response.json())["error"]
+        assert (response.status, error["code"], error["param"]) == (status, code, param), (path, body)
+        assert error["message"], (path, body)
 
 
-async def test_health_and_models_describe_the_model(launch: Launch) -> None:
-    engine = await launch()
-    health = await engine.wait_until_ready()
-    assert (health["status"], health["model"], health["device"]) == ("ready", "tiny", "cpu")
-    status, models = await engine.get("/v1/models")
-    assert (status, [model["id"] for model in models["data"]]) == (200, ["tiny"])
-
-
-@pytest.mark.parametrize(
-    ("path", "body", "status", "code", "param"),
-    [
-        ("/v1/chat/completions", b"{", 400, "invalid_json", None),
-        ("/v1/chat/completions", b"[]", 400, "invalid_json", None),
-        ("/v1/chat/completions", b'{"messages": [{"content": "refuse"}]}', 400, "refused", "messages[0].content"),
-        ("/v1/embeddings", b'{"input": "x"}', 400, None, "model"),
-        ("/v1/chat/completions", b'{"messages": 3}', 500, "internal_error", None),
-        ("/v1/nothing", b"{}", 404, "not_found", None),
-        ("/health", b"{}", 405, "method_not_allowed", None),
-    ],
-)
-async def test_errors_have_the_form_of_openai(
-    launch: Launch, path: str, body: bytes, status: int, code: str | None, param: str | None
-) -> None:
+async def test_a_failure_during_a_stream_is_an_error_event_without_done(launch: Launch) -> None:
     engine = await launch()
     await engine.wait_until_ready()
-    async with engine.session.post(f"http://engine{path}", data=body) as response:
-        error = (await response.json())["error"]
-    assert (response.status, error["code"], error["param"]) == (status, code, param)
-    assert error["message"]
-
-
-@pytest.mark.parametrize("word", ["defect", "fault"])
-async def test_a_failure_during_a_stream_is_an_error_event_without_done(launch: Launch, word: str) -> None:
-    engine = await launch()
-    await engine.wait_until_ready()
-    async with engine.post_chat(word, stream=True) as response:
-        events, done = parse_events(await response.read())
-    assert response.status == 200
-    assert events[0]["choices"] and set(events[-1]) == {"error"}
-    assert not done
+    for word in ("defect", "fault"):
+        async with engine.post_chat(word, stream=True) as response:
+            events, done = parse_events(await response.read())
+        assert response.status == 200
+        assert events[0]["choices"] and set(events[-1]) == {"error"}, word
+        assert not done
 
 
 async def test_requests_are_rejected_while_the_model_loads(launch: Launch) -> None:
