@@ -7,12 +7,18 @@ them, and the releases that have them.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+from aiohttp import HttpVersion10
 from aiohttp.base_protocol import BaseProtocol
-from aiohttp.http_writer import StreamWriter
+from aiohttp.helpers import rfc822_formatted_time
+from aiohttp.http_writer import StreamWriter, _serialize_headers
 from aiohttp.streams import StreamReader
 from aiohttp.web_request import BaseRequest
+from aiohttp.web_response import REASON_PHRASES, StreamResponse
+from multidict import CIMultiDict
 
-__all__ = ["has_plain_chunks", "read_some", "take_rest", "write_chunk", "write_chunk_now"]
+__all__ = ["SingleWriteResponse", "has_plain_chunks", "read_some", "take_rest", "write_chunk", "write_chunk_now"]
 
 
 def take_rest(content: StreamReader) -> bytes | None:
@@ -58,7 +64,71 @@ def write_chunk_now(protocol: BaseProtocol, data: bytes) -> bool:
 
 def write_chunk(request: BaseRequest, data: bytes) -> None:
     """Write bytes of a response that `has_plain_chunks`, as one chunk. Raises ConnectionError."""
+    write_bytes(request, b"%x\r\n%b\r\n" % (len(data), data))
+
+
+def write_bytes(request: BaseRequest, data: bytes) -> None:
+    """Write bytes of a response, its head included. Raises ConnectionError."""
     transport = request.transport
     if transport is None or transport.is_closing():
         raise ConnectionResetError("the client has left")
-    transport.write(b"%x\r\n%b\r\n" % (len(data), data))
+    transport.write(data)
+    request.writer.output_size += len(data)
+
+
+class SingleWriteResponse(StreamResponse):
+    """The response to a POST: a head and a body of known length, in one write. It uses nothing of its base class, which
+    does the same in four times as many steps."""
+
+    def __init__(self, status: int, body: bytes, headers: CIMultiDict[str]) -> None:
+        self._code = status
+        self._all_headers = headers
+        self._stays_open: bool | None = None
+        self._is_sent = False
+        self.body = body
+
+    @property
+    def status(self) -> int:
+        return self._code
+
+    @property
+    def headers(self) -> CIMultiDict[str]:
+        return self._all_headers
+
+    @property
+    def keep_alive(self) -> bool | None:
+        return self._stays_open
+
+    def force_close(self) -> None:
+        self._stays_open = False
+
+    async def prepare(self, request: BaseRequest) -> None:
+        """Send head and body, once. Raises ConnectionError."""
+        if not self._is_sent:
+            write_bytes(request, self._write_head(request) + self.body)
+
+    async def send_in_slices(self, request: BaseRequest, size: int, begin: Callable[[], None]) -> None:
+        """Send head and body in slices of `size` bytes, and call `begin` before each. The next one is not written
+        before the client has taken most of the one before. Raises ConnectionError."""
+        begin()
+        await request.writer.write(self._write_head(request))
+        body = memoryview(self.body)
+        for start in range(0, len(body), size):
+            begin()
+            await request.writer.write(body[start : start + size])
+            await request.writer.drain()
+
+    def _write_head(self, request: BaseRequest) -> bytes:
+        self._is_sent = True
+        headers, version = self._all_headers, request.version
+        headers["Content-Length"] = str(len(self.body))
+        headers["Date"] = rfc822_formatted_time()
+        if self._stays_open is None:
+            self._stays_open = request.keep_alive
+        if self._stays_open is (version == HttpVersion10):
+            headers["Connection"] = "keep-alive" if self._stays_open else "close"
+        status_line = f"HTTP/{version[0]}.{version[1]} {self._code} {REASON_PHRASES.get(self._code, '')}"
+        return _serialize_headers(status_line, headers)
+
+    async def write_eof(self, data: bytes = b"") -> None:
+        """Nothing is left to send."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable
 
-from .aiohttp_server import Application, HttpServer
+from .aiohttp_connection import Application
+from .aiohttp_server import HttpServer
 
 __all__ = ["serve_without_client"]
 

@@ -15,7 +15,8 @@ from dragoman.adapters.decompression import BadEncoding, DecompressedTooLarge, D
 from dragoman.adapters.faults import Fault
 
 from .aiohttp_bodies import take_rest
-from .aiohttp_server import RequestPayloadError, send_continue
+from .aiohttp_connection import RequestPayloadError
+from .aiohttp_server import send_continue
 from .deadline import Deadline
 
 __all__ = [

@@ -19,8 +19,7 @@ from aiohttp.web_response import StreamResponse
 
 from dragoman.adapters.faults import Fault
 
-from .aiohttp_bodies import has_plain_chunks, write_chunk, write_chunk_now
-from .aiohttp_server import SingleWriteResponse
+from .aiohttp_bodies import SingleWriteResponse, has_plain_chunks, write_chunk, write_chunk_now
 from .deadline import Deadline
 from .json_response import add_server
 

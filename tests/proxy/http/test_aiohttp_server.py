@@ -11,7 +11,8 @@ from aiohttp.web_response import Response, StreamResponse
 from multidict import CIMultiDict
 
 from dragoman.adapters.faults import Fault
-from dragoman.proxy.http.aiohttp_server import HttpServer, SingleWriteResponse
+from dragoman.proxy.http.aiohttp_bodies import SingleWriteResponse
+from dragoman.proxy.http.aiohttp_server import HttpServer
 
 _LARGE = 8 * 1024 * 1024
 

@@ -1,5 +1,5 @@
-"""What `aiohttp_server.py` and `aiohttp_bodies.py` use of aiohttp without aiohttp documenting it. A release that lacks
-some of it fails here by name, before it fails in a connection."""
+"""What the modules of proxy/http use of aiohttp without aiohttp documenting it. A release that lacks some of it fails
+here by name, before it fails in a connection."""
 
 from __future__ import annotations
 
@@ -66,7 +66,15 @@ INTERNALS: list[tuple[JsonValue, str, tuple[str, ...]]] = [
     (RequestHandler, "_process_keepalive", ()),
     (RequestHandler, "_request_in_progress", ()),
     (RequestHandler, "force_close", ()),
-    (RequestHandler, "log_access", ("request", "response", "time")),
+    *(
+        (RequestHandler, name, ())
+        for name in ("start", "_loop", "_force_close", "_close", "_task_handler", "_upgraded")
+    ),
+    *((RequestHandler, name, ()) for name in ("_keepalive", "_keepalive_handle", "_keepalive_timeout")),
+    *((RequestHandler, name, ()) for name in ("_buffer_paused", "_msg_queue_resume_size", "_handler_waiter")),
+    (RequestHandler, "_resume_reading_if_drained", ()),
+    (RequestHandler, "finish_response", ("request", "resp", "start_time")),
+    (http_parser.HttpRequestParser, "message_consumed", ()),
     (RequestHandler, "data_received", ("data",)),
     (RequestHandler, "resume_reading", ("resume_parser",)),
     (RequestHandler, "_reading_paused", ()),
@@ -75,9 +83,9 @@ INTERNALS: list[tuple[JsonValue, str, tuple[str, ...]]] = [
     (
         web_protocol,
         "RequestHandler",
-        ("manager", "loop", "access_log", "keepalive_timeout", "max_headers", "auto_decompress", "lingering_time"),
+        ("manager", "loop", "access_log", "keepalive_timeout", "max_headers", "auto_decompress"),
     ),
-    (web_server, "Server", ("handler", "request_factory", "handler_cancellation")),
+    (web_server, "Server", ("handler", "handler_cancellation")),
     (web_server.Server, "connections", ()),
     (web_server.Server, "shutdown", ("timeout",)),
     (web_request, "BaseRequest", ("message", "payload", "protocol", "payload_writer", "task", "loop")),

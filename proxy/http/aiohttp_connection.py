@@ -1,0 +1,338 @@
+"""One client connection of the HTTP server: it answers one request after the other.
+
+The application answers requests that the HTTP parser rejects, in HTTP/1.1, and its answer quotes nothing of them. If a
+client leaves, its handler is cancelled. Only the application writes a log.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from typing import Any, Protocol, cast
+
+from aiohttp import HttpVersion11
+from aiohttp.http_exceptions import HttpProcessingError, LineTooLong
+from aiohttp.http_parser import HttpRequestParser
+from aiohttp.http_writer import StreamWriter
+from aiohttp.streams import EMPTY_PAYLOAD, StreamReader
+from aiohttp.web_protocol import ERROR, RequestHandler, RequestPayloadError, _ErrInfo
+from aiohttp.web_request import BaseRequest
+from aiohttp.web_response import Response, StreamResponse
+from aiohttp.web_server import Server
+
+from dragoman.adapters.faults import Fault
+
+from .head_rules import MOST_HEAD_BYTES, find_bad_head, head_too_large, measure_head
+
+__all__ = ["MOST_HEADERS", "Application", "Connection", "Connections", "RequestPayloadError"]
+
+MOST_HEADERS = 100
+"""The header lines that a request may have."""
+
+_LINGER = 2.0  # seconds to read the rest of a refused body, so that the client can read the answer
+_ERROR = ERROR._replace(version=HttpVersion11)
+_HEAD_END = b"\r\n\r\n"
+_MOST_UNSENT = 4 * 1024  # bytes that wait for the client before the next ones are written
+_MOST_FRAMING = 512 * 1024  # bytes of chunks that are no content; the parser may hold back as much that it has not read
+_PER_BYTE = 8  # that chunks of one byte have, their content included
+_DUPLICATE = re.compile("Duplicate .{1,40} header")
+
+
+class Application(Protocol):
+    """Answers the requests."""
+
+    async def handle(self, request: BaseRequest) -> StreamResponse: ...
+
+    def reject(self, request: BaseRequest, fault: Fault) -> Response:
+        """Answer a request that never reached `handle`, or that `handle` could not answer."""
+
+    def log_defect(self, error: BaseException | None) -> None:
+        """Log an exception that nothing handled."""
+
+
+class Connections(Server):
+    """What a connection asks its server: whether every response is the last one of its connection, and how many
+    connections there may be."""
+
+    is_draining: bool
+    most_connections: int
+
+
+class Connection(RequestHandler):
+    """One client connection."""
+
+    __slots__ = ("_application", "_framing_size", "_head_begun", "_head_size", "_server")
+
+    def __init__(self, application: Application, server: Connections, **options: Any) -> None:
+        super().__init__(server, loop=asyncio.get_running_loop(), **options)
+        self._application = application
+        self._server = server
+        self._head_begun = False  # a part of a request's head has arrived, but not all of it
+        self._head_size = 0  # bytes of that part
+        self._framing_size = 0  # bytes of a request after those that came with its head
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Limit what waits for a client that does not read. Refuse a connection that is one too many, in HTTP."""
+        super().connection_made(transport)
+        cast(asyncio.Transport, transport).set_write_buffer_limits(high=_MOST_UNSENT)
+        if len(self._server.connections) > self._server.most_connections:
+            text = "the proxy has as many connections as it may (server.limits.connections)"
+            self._reject(Fault("overloaded", text, code="overloaded", retry_after=1.0))
+
+    async def start(self) -> None:
+        """Answer one request after the other, in this task; aiohttp makes another task for each."""
+        while not self._force_close:
+            if not self._messages:
+                await self._wait_for_request()
+            message, payload = self._messages.popleft()
+            self._let_parser_go_on()
+            try:
+                stays_open = await self._answer(message, payload)
+            except ConnectionError:
+                break
+            except Exception as error:  # noqa: BLE001 - nothing may end the connection without a trace
+                self.log_exception(exc_info=error)
+                self.force_close()
+                break
+            except BaseException:
+                self.force_close()
+                raise
+            if not stays_open or self._close:
+                break
+            self._expect_next_request()
+        if not self._force_close:
+            self._task_handler = None
+            if self.transport is not None:
+                self.transport.close()
+
+    async def _wait_for_request(self) -> None:
+        self._waiter = self._loop.create_future()
+        try:
+            await self._waiter
+        finally:
+            self._waiter = None
+
+    def _let_parser_go_on(self) -> None:
+        """Make room for the next request: the parser stops when too many wait."""
+        if self._parser is not None:
+            self._parser.message_consumed()
+        if self._buffer_paused and len(self._messages) <= self._msg_queue_resume_size:
+            self._resume_reading_if_drained()
+
+    async def _answer(self, message: Any, payload: StreamReader) -> bool:
+        """Answer one request, and say whether the connection stays open. Raises ConnectionError."""
+        parsed = _ERROR if message.__class__ is _ErrInfo else message
+        task = cast(asyncio.Task[None], self._task_handler)
+        request = _Request(parsed, payload, self, StreamWriter(self, self._loop), task, self._loop)
+        self._request_in_progress, self._current_request = True, request
+        try:
+            try:
+                if parsed is message:
+                    response = await self._application.handle(request)
+                else:
+                    response = self.handle_error(request, message.status, message.exc, message.message)
+            except Exception as error:  # noqa: BLE001 - it is logged, and the client learns of it
+                response = self.handle_error(request, 500, error)
+            finally:
+                self._current_request = None
+            if self._upgraded:  # which was declined: aiohttp knows how to go on
+                _, is_lost = await self.finish_response(request, response, None)
+                if is_lost:
+                    return False
+            else:
+                await response.prepare(request)
+                await response.write_eof()
+            if self._server.is_draining:
+                response.force_close()
+        finally:
+            self._request_in_progress = False
+            if self._handler_waiter is not None:
+                self._handler_waiter.set_result(None)
+        self._keepalive = bool(response.keep_alive)
+        if not payload.is_eof():
+            await self._discard_rest(payload)
+        return self._keepalive
+
+    async def _discard_rest(self, payload: StreamReader) -> None:
+        """Read the rest of a body that nobody has read, for some time, so that the client can read the answer."""
+        try:
+            async with asyncio.timeout(_LINGER):
+                while not payload.is_eof() and not self._force_close:
+                    await payload.readany()
+        except TimeoutError:
+            self.close()
+
+    def _expect_next_request(self) -> None:
+        self._next_keepalive_close_time = self._loop.time() + self._keepalive_timeout
+        if self._keepalive_handle is None:
+            self._keepalive_handle = self._loop.call_at(self._next_keepalive_close_time, self._process_keepalive)
+
+    def data_received(self, data: bytes) -> None:
+        """Reject what the parser lets pass. Wake a handler that waits for a body if the parser rejects the body:
+        aiohttp leaves it waiting."""
+        known = len(self._messages)
+        RequestHandler.data_received(self, data)
+        if known == 0 and len(self._messages) == 1 and self._messages[0][0].__class__ is not _ErrInfo:
+            self._head_size = self._framing_size = 0
+            self._head_begun = False
+            self._check_head(0, len(data))
+            return
+        if len(self._messages) > known:
+            if self._messages[-1][0].__class__ is _ErrInfo and not known:
+                self._keep_good_requests(data)
+            self._head_size = self._framing_size = 0
+            for position in range(known, len(self._messages)):
+                self._check_head(position, len(data))
+        elif self._awaits_head():
+            self._head_size += len(data)
+            if self._head_size > MOST_HEAD_BYTES >= self._head_size - len(data):
+                self._reject(head_too_large())
+        elif self._current_request is not None:
+            self._check_framing(self._current_request.content, len(data))
+        self._head_begun = self.is_idle and (self._head_begun or bool(data.strip(b"\r\n")))
+        if self._messages and self._current_request is not None and isinstance(self._messages[-1][0], _ErrInfo):
+            self._current_request.content.set_exception(RequestPayloadError("the body is not valid"))
+
+    def _keep_good_requests(self, data: bytes) -> None:
+        """Answer the requests before a bad one that came in the same data, of which the parser gives only the error.
+        It parses the data once more, in parts that end with a head, if a request begins with them."""
+        parts = data.split(_HEAD_END)
+        if len(parts) == 1 or self._waiter is None or self._head_begun:
+            return
+        self._messages.clear()
+        self._parser = self._create_parser()
+        for part in (*(part + _HEAD_END for part in parts[:-1]), parts[-1]):
+            RequestHandler.data_received(self, part)
+            if self._messages and isinstance(self._messages[-1][0], _ErrInfo):
+                break
+        if len(self._messages) > 1 and not self._messages[-2][1].is_eof():
+            del self._messages[-2]  # the error is in its body
+
+    def _create_parser(self) -> HttpRequestParser:
+        return HttpRequestParser(
+            self,
+            asyncio.get_running_loop(),
+            self._read_bufsize,
+            max_line_size=self.max_line_size,
+            max_field_size=self.max_field_size,
+            max_headers=self.max_headers,
+            payload_exception=RequestPayloadError,
+            auto_decompress=False,
+            max_msg_queue_size=self._max_msg_queue_size,
+        )
+
+    def _check_framing(self, content: StreamReader, received: int) -> None:
+        """Refuse a body that consists of little but the sizes and extensions of chunks; the parser accepts any."""
+        self._framing_size += received
+        if self._framing_size > _MOST_FRAMING and self._framing_size > _MOST_FRAMING + _PER_BYTE * content.total_bytes:
+            content.set_exception(RequestPayloadError("the body is not valid"))
+
+    def _check_head(self, position: int, received: int) -> None:
+        """Replace a request of the queue by the error that it gets; `received` is how many bytes brought it."""
+        message, _ = self._messages[position]
+        if isinstance(message, _ErrInfo):
+            return
+        fault = find_bad_head(message.version, message.headers)
+        if fault is None and received > MOST_HEAD_BYTES < measure_head(message.raw_headers):
+            fault = head_too_large()
+        if fault is not None:
+            self._messages[position] = (_to_error(fault), EMPTY_PAYLOAD)
+
+    def _reject(self, fault: Fault) -> None:
+        """Answer with a fault, after what was requested before."""
+        self._messages.append((_to_error(fault), EMPTY_PAYLOAD))
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+    def _awaits_head(self) -> bool:
+        """True if what arrives belongs to the head of the next request."""
+        return self.is_idle or (self._current_request is not None and self._current_request.content.at_eof())
+
+    def _holds_part_of_head(self) -> bool:
+        """Whether the parser has a part of a head; one of a pipelined request is not seen before. The parser cannot be
+        used afterwards: what would end any head is given to it."""
+        if self._parser is None:
+            return False
+        try:
+            messages, _, _ = self._parser.feed_data(b"\r\n\r\n")
+        except HttpProcessingError:
+            return True
+        return bool(messages)
+
+    def resume_reading(self, resume_parser: bool = True) -> None:
+        """Do what aiohttp does, but only if reading is paused: a body asks for it after every read."""
+        if self._reading_paused:
+            super().resume_reading(resume_parser)
+
+    @property
+    def is_draining(self) -> bool:
+        return self._server.is_draining
+
+    @property
+    def is_idle(self) -> bool:
+        """True if it waits for a request, or for the rest of a request's head."""
+        return self._waiter is not None and not self._waiter.done()
+
+    @property
+    def has_request(self) -> bool:
+        """True if a request, or a part of one, has arrived and is not answered."""
+        return self._request_in_progress or self._head_begun or bool(self._messages)
+
+    def _process_keepalive(self) -> None:
+        """Answer a head that takes too long; aiohttp would only close the connection."""
+        late = asyncio.get_running_loop().time() >= self._next_keepalive_close_time
+        if late and self.is_idle and (self._head_begun or self._holds_part_of_head()):
+            text = "the head of the request did not come in time"
+            self._reject(Fault("request_timeout", text, code="request_timeout"))
+        else:
+            super()._process_keepalive()
+
+    def handle_error(
+        self, request: BaseRequest, status: int = 500, exc: BaseException | None = None, message: str | None = None
+    ) -> StreamResponse:
+        """Answer what the parser rejected, or an exception that nothing handled."""
+        if self.transport is None or request.writer.output_size > 0:
+            raise ConnectionResetError("too late for an answer")
+        if status >= 500 and not isinstance(exc, Fault):
+            self._application.log_defect(exc)
+        response = self._application.reject(request, _to_fault(status, exc))
+        response.force_close()
+        return response
+
+    def log_exception(self, *args: Any, **kwargs: Any) -> None:
+        """Use the application's log, which masks secrets."""
+        error = kwargs.get("exc_info")
+        if self.transport is not None and not isinstance(error, RequestPayloadError):
+            self._application.log_defect(error)
+
+
+class _Request(BaseRequest):
+    """One request. Its response asks `keep_alive` whether the connection stays open."""
+
+    @property
+    def keep_alive(self) -> bool:
+        return super().keep_alive and not cast(Connection, self.protocol).is_draining
+
+
+def _to_error(fault: Fault) -> _ErrInfo:
+    """What aiohttp has in place of a request that its parser rejects."""
+    return _ErrInfo(status=fault.status, exc=fault, message=fault.message)
+
+
+def _to_fault(status: int, exc: BaseException | None) -> Fault:
+    """The fault for what the parser rejected."""
+    if isinstance(exc, Fault):
+        return exc
+    if status >= 500:
+        return Fault("internal", "something went wrong in the proxy", code="internal_error")
+    if isinstance(exc, LineTooLong):
+        if isinstance(exc.args[0], bytearray):  # the parser keeps the address in one of these, header lines in bytes
+            return Fault("invalid_request", "the address is too long", status=414, code="uri_too_long")
+        return Fault("invalid_request", "a header is longer than 8190 bytes", status=431, code="headers_too_large")
+    if exc is not None and exc.args[:1] == ("Too many headers received",):
+        return Fault(
+            "invalid_request", f"there are more than {MOST_HEADERS} headers", status=431, code="headers_too_large"
+        )
+    if exc is not None and _DUPLICATE.search(str(exc)):
+        return Fault("invalid_request", "a header that may occur once occurs twice", code="bad_http")
+    return Fault("invalid_request", "this is not valid HTTP/1.1", code="bad_http")
