@@ -13,35 +13,78 @@ from aiohttp import HttpVersion10
 from aiohttp.base_protocol import BaseProtocol
 from aiohttp.helpers import rfc822_formatted_time
 from aiohttp.http_writer import StreamWriter, _serialize_headers
-from aiohttp.streams import StreamReader
+from aiohttp.streams import EMPTY_PAYLOAD, StreamReader
 from aiohttp.web_request import BaseRequest
 from aiohttp.web_response import REASON_PHRASES, StreamResponse
 from multidict import CIMultiDict
 
-__all__ = ["SingleWriteResponse", "has_plain_chunks", "read_some", "take_rest", "write_chunk", "write_chunk_now"]
+__all__ = [
+    "SingleWriteResponse",
+    "UnchunkedReader",
+    "has_plain_chunks",
+    "read_available",
+    "take_available",
+    "take_rest",
+    "write_bytes",
+    "write_chunk",
+    "write_chunk_now",
+]
 
 
 def take_rest(content: StreamReader) -> bytes | None:
     """The whole rest of a body of which all has arrived, in one piece; None if that is not so. Most bodies arrive in
     one read, and `readany` would do twelve times as much."""
-    if type(content) is not StreamReader or not content.is_eof() or content.exception() is not None:
+    if content is EMPTY_PAYLOAD:
         return None
     buffer = content._buffer
-    if len(buffer) != 1 or content._buffer_offset or content._size > content._low_water:  # reading may be paused
+    if not content._eof or len(buffer) != 1 or content._exception is not None:
+        return None
+    if content._buffer_offset or content._size > content._low_water:  # reading may be paused
         return None
     content._size = 0
     return buffer.popleft()
 
 
-async def read_some(content: StreamReader, most: int) -> bytes:
-    """The next bytes of a body, at most so many; empty at its end. Does what `read` does, in fewer steps if one piece
-    has arrived. Raises what `read` raises."""
+def take_available(content: StreamReader) -> bytes:
+    """All bytes of a body that have arrived, in one piece; empty if there are none, or if reading failed. `read` does
+    the same, and counts the bytes of each HTTP chunk."""
+    if content is EMPTY_PAYLOAD:
+        return b""
+    buffer = content._buffer
+    if not buffer or content._exception is not None:
+        return b""
+    data = buffer.popleft() if len(buffer) == 1 else b"".join(buffer)
+    buffer.clear()
+    if content._buffer_offset:
+        data, content._buffer_offset = data[content._buffer_offset :], 0
+    content._size = 0
+    content._cursor += len(data)
+    if content._http_chunk_splits:
+        content._http_chunk_splits.clear()
+    if content._protocol._reading_paused:
+        content._protocol.resume_reading()
+    return data
+
+
+async def read_available(content: StreamReader) -> bytes:
+    """The next bytes of a body, as many as have arrived; empty at its end. Raises what `readany` raises."""
+    if content is EMPTY_PAYLOAD:
+        return b""
     while not content._buffer and not content._eof and content._exception is None:
         await content._wait("read")
-    buffer = content._buffer
-    if len(buffer) == 1 and len(buffer[0]) <= most and not content._buffer_offset and content._exception is None:
-        return content._read_nowait_chunk(-1)
-    return await content.read(most)
+    return take_available(content) or await content.readany()
+
+
+class UnchunkedReader(StreamReader):
+    """A body whose reader does not want to know where HTTP chunks end. An existing body becomes one by its class."""
+
+    __slots__ = ()
+
+    def begin_http_chunk_receiving(self) -> None:
+        """A chunk begins."""
+
+    def end_http_chunk_receiving(self) -> None:
+        """A chunk ends."""
 
 
 def has_plain_chunks(request: BaseRequest) -> bool:

@@ -122,8 +122,8 @@ class Connection(RequestHandler):
     async def _answer(self, message: Any, payload: StreamReader) -> bool:
         """Answer one request, and say whether the connection stays open. Raises ConnectionError."""
         parsed = _ERROR if message.__class__ is _ErrInfo else message
-        task = cast(asyncio.Task[None], self._task_handler)
-        request = _Request(parsed, payload, self, StreamWriter(self, self._loop), task, self._loop)
+        no_task = cast(asyncio.Task[None], None)  # a traceback of it would be a cycle of references
+        request = _Request(parsed, payload, self, StreamWriter(self, self._loop), no_task, self._loop)
         self._request_in_progress, self._current_request = True, request
         try:
             try:

@@ -37,6 +37,7 @@ from aiohttp.http_exceptions import HttpProcessingError
 from yarl import URL
 
 from dragoman.adapters.call import Headers
+from dragoman.proxy.http.aiohttp_bodies import UnchunkedReader, take_available
 
 from .idle_connections import IdleConnections
 
@@ -50,7 +51,7 @@ __all__ = [
 ]
 
 _JOINED = 64 * 1024  # bytes; a body up to this size is copied behind its head, for one write
-_READ = 16 * 1024  # bytes
+_READ = 16 * 1024  # bytes that are read at once, and that a body holds before reading pauses
 _SWITCHING = 101
 _MOST_INTERIM = 16
 
@@ -195,11 +196,12 @@ class _Delivery:
         self._is_going_on = True
         content = self._content
         try:
-            while content._buffer and content._exception is None:
-                is_one = len(content._buffer) == 1
-                if not self._take(content._read_nowait_chunk(-1) if is_one else content._read_nowait(-1)):
+            while data := take_available(content):
+                if not self._take(data):
                     self.end.set_result(None)
                     return
+                if not content._buffer:
+                    break
             if content._eof or content._exception is not None:
                 self.end.set_result(None)
         except Exception as error:  # noqa: BLE001 - raised where the end is awaited
@@ -227,6 +229,9 @@ class _Protocol(ResponseHandler):
 
     def feed_data(self, data: Any, size: int = 0) -> None:
         if len(self._buffer) < _MOST_INTERIM:
+            content = data[1]
+            if content.__class__ is aiohttp.StreamReader:
+                content.__class__ = UnchunkedReader
             super().feed_data(data, size)
         elif not self.should_close:
             self.set_exception(_too_many_responses())
@@ -307,7 +312,7 @@ async def _send_and_read_head(
     protocol, transport = connection.protocol, connection.transport
     if protocol is None or transport is None or transport.is_closing():
         raise aiohttp.ServerDisconnectedError
-    protocol.set_response_params(read_until_eof=True, auto_decompress=False, read_bufsize=4 * 1024)
+    protocol.set_response_params(read_until_eof=True, auto_decompress=False, read_bufsize=_READ // 2)
     if len(body) <= _JOINED:
         transport.write(head + body)
     else:

@@ -26,7 +26,7 @@ from dragoman.adapters.call import Call, Headers
 from dragoman.adapters.faults import Fault
 from dragoman.proxy.config.models import Provider
 from dragoman.proxy.config.traffic import Timeouts
-from dragoman.proxy.http.aiohttp_bodies import read_some, take_rest
+from dragoman.proxy.http.aiohttp_bodies import read_available, take_available
 from dragoman.proxy.http.tls import create_tls_context
 from dragoman.proxy.telemetry.recording import CallRecording, SentHead
 from dragoman.proxy.telemetry.sent_secrets import find_credentials, find_secret_headers
@@ -45,7 +45,6 @@ _FIXED_HEADERS = {
     "User-Agent": f"dragoman/{__version__}",
 }
 _LARGE = 1024 * 1024  # bytes of a body
-_MOST_READ = 16 * 1024  # bytes: what they become is held until the client has taken it
 _LINGER = 0.1  # seconds to wait for the end of a body whose stream has ended
 
 
@@ -101,7 +100,7 @@ class HttpUpstream:
             text = f"{self._name}: its HTTP proxy refused the request (407)"
             raise Fault("upstream_unreachable", text, code=PROXY_REFUSED)
         sent = self._find_sent(credentials)
-        return HttpUpstreamResponse(self._name, response, self._lingering, sent, is_stream=stream)
+        return HttpUpstreamResponse(self._name, response, self._lingering, sent)
 
     async def close(self) -> None:
         for task in self._lingering:
@@ -165,7 +164,7 @@ class HttpUpstream:
 class HttpUpstreamResponse:
     """The reply of an HTTP upstream. What is read of a stream at once is bounded."""
 
-    __slots__ = ("_is_stream", "_lingering", "_name", "_response", "headers", "sent_secrets", "status")
+    __slots__ = ("_lingering", "_name", "_response", "headers", "sent_secrets", "status")
 
     def __init__(
         self,
@@ -173,10 +172,7 @@ class HttpUpstreamResponse:
         response: HttpResponse,
         lingering: set[asyncio.Task[None]],
         sent_secrets: tuple[bytes, ...],
-        *,
-        is_stream: bool = True,
     ) -> None:
-        self._is_stream = is_stream
         self._lingering = lingering
         self._name = name
         self._response = response
@@ -191,10 +187,10 @@ class HttpUpstreamResponse:
     async def read_chunk(self) -> bytes:
         """The next bytes, empty at the end. Raises Fault."""
         content = self._response.content
-        if not self._is_stream and (rest := take_rest(content)) is not None:
-            return rest
+        if data := take_available(content):
+            return data
         try:
-            return await (read_some(content, _MOST_READ) if self._is_stream else content.readany())
+            return await read_available(content)
         except CLIENT_ERRORS as error:
             error.__traceback__ = None  # aiohttp keeps the error: with its frames it would be a cycle of references
             raise to_fault(error, self._name) from error

@@ -47,8 +47,6 @@ INTERNALS: list[tuple[JsonValue, str, tuple[str, ...]]] = [
     (streams.StreamReader, "_buffer", ()),
     (streams.StreamReader, "_eof", ()),
     (streams.StreamReader, "_exception", ()),
-    (streams.StreamReader, "_read_nowait_chunk", ("n",)),
-    (streams.StreamReader, "_read_nowait", ("n",)),
     (streams.StreamReader, "on_eof", ("callback",)),
     (http, "RawResponseMessage", ()),
     (http_exceptions, "HttpProcessingError", ("code", "message")),

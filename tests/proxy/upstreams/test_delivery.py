@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 
 import aiohttp
 import pytest
@@ -21,19 +21,24 @@ def chunk(data: bytes) -> bytes:
     return b"%x\r\n%b\r\n" % (len(data), data)
 
 
+Ask = Callable[..., Awaitable[HttpResponse]]
+
+
 @pytest.fixture
-async def connector() -> AsyncIterator[Connector]:
-    made = Connector(limit=0)
-    yield made
-    await made.close()
+async def ask() -> AsyncIterator[Ask]:
+    """Sends a request, and returns the response; `kind` makes the connections."""
+    clients: list[HttpClient] = []
+
+    async def send(upstream: Upstream, kind: type[aiohttp.TCPConnector] = Connector) -> HttpResponse:
+        clients.append(HttpClient(URL(f"http://127.0.0.1:{upstream.port}/"), kind(limit=0), 5))
+        return await clients[-1].send(HEAD, b"{}")
+
+    yield send
+    for client in clients:
+        await client.close()
 
 
-async def ask(upstream: Upstream, connector: aiohttp.BaseConnector) -> HttpResponse:
-    client = HttpClient(URL(f"http://127.0.0.1:{upstream.port}/"), connector, 5)
-    return await client.send(HEAD, b"{}")
-
-
-async def test_each_piece_is_taken_while_the_caller_sleeps(connector: Connector, upstream: StartUpstream) -> None:
+async def test_each_piece_is_taken_while_the_caller_sleeps(ask: Ask, upstream: StartUpstream) -> None:
     up = await upstream(CHUNKED, 0.01, chunk(b"a"), 0.01, chunk(b"b"), 0.01, chunk(b"c") + END, "keep")
     taken: list[tuple[bytes, asyncio.Task[object] | None]] = []
 
@@ -41,21 +46,21 @@ async def test_each_piece_is_taken_while_the_caller_sleeps(connector: Connector,
         taken.append((data, asyncio.current_task()))
         return True
 
-    response = await ask(up, connector)
+    response = await ask(up)
     await response.deliver(take)
     assert taken == [(b"a", None), (b"b", None), (b"c", None)], "no task runs meanwhile"
     assert response.content.at_eof()
 
 
-async def test_chunks_of_one_read_are_one_piece(connector: Connector, upstream: StartUpstream) -> None:
+async def test_chunks_of_one_read_are_one_piece(ask: Ask, upstream: StartUpstream) -> None:
     up = await upstream(CHUNKED, 0.01, chunk(b"a") + chunk(b"b") + chunk(b"c") + END, "keep")
     taken: list[bytes] = []
-    await (await ask(up, connector)).deliver(lambda data: taken.append(data) is None)
+    await (await ask(up)).deliver(lambda data: taken.append(data) is None)
     assert b"".join(taken) == b"abc"
     assert len(taken) == 1
 
 
-async def test_who_takes_no_more_leaves_the_rest(connector: Connector, upstream: StartUpstream) -> None:
+async def test_who_takes_no_more_leaves_the_rest(ask: Ask, upstream: StartUpstream) -> None:
     up = await upstream(CHUNKED, 0.01, chunk(b"a"), 0.01, chunk(b"b") + END, "keep")
     taken: list[bytes] = []
 
@@ -63,38 +68,39 @@ async def test_who_takes_no_more_leaves_the_rest(connector: Connector, upstream:
         taken.append(data)
         return False
 
-    response = await ask(up, connector)
+    response = await ask(up)
     await response.deliver(take)
     assert taken == [b"a"]
     assert await response.content.read() == b"b"
 
 
-async def test_a_lost_connection_ends_it(connector: Connector, upstream: StartUpstream) -> None:
+async def test_a_lost_connection_ends_it(ask: Ask, upstream: StartUpstream) -> None:
     up = await upstream(CHUNKED, 0.01, chunk(b"a"))
     taken: list[bytes] = []
-    response = await ask(up, connector)
+    response = await ask(up)
     await response.deliver(lambda data: taken.append(data) is None)
     assert taken == [b"a"]
     with pytest.raises(aiohttp.ClientPayloadError):
         await response.content.readany()
+    response.close()
 
 
-async def test_what_the_function_raises_reaches_the_caller(connector: Connector, upstream: StartUpstream) -> None:
+async def test_what_the_function_raises_reaches_the_caller(ask: Ask, upstream: StartUpstream) -> None:
     up = await upstream(CHUNKED, 0.01, chunk(b"a"), 1, END)
 
     def take(data: bytes) -> bool:
         raise ZeroDivisionError
 
-    response = await ask(up, connector)
+    response = await ask(up)
     with pytest.raises(ZeroDivisionError):
         await response.deliver(take)
     response.close()
 
 
-async def test_a_caller_that_is_cancelled_takes_nothing_more(connector: Connector, upstream: StartUpstream) -> None:
+async def test_a_caller_that_is_cancelled_takes_nothing_more(ask: Ask, upstream: StartUpstream) -> None:
     up = await upstream(CHUNKED, 0.01, chunk(b"a"), 0.1, chunk(b"b") + END, "keep")
     taken: list[bytes] = []
-    response = await ask(up, connector)
+    response = await ask(up)
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.05):
             await response.deliver(lambda data: taken.append(data) is None)
@@ -102,25 +108,24 @@ async def test_a_caller_that_is_cancelled_takes_nothing_more(connector: Connecto
     assert taken == [b"a"]
 
 
-async def test_more_than_the_parser_holds_comes_in_order(connector: Connector, upstream: StartUpstream) -> None:
+async def test_more_than_the_parser_holds_comes_in_order(ask: Ask, upstream: StartUpstream) -> None:
     """The parser pauses when its buffer is full, and goes on while bytes are taken."""
     parts = [bytes([number % 251]) * 3_000 for number in range(200)]
     up = await upstream(CHUNKED + b"".join(map(chunk, parts)) + END, "keep")
     taken: list[bytes] = []
-    await (await ask(up, connector)).deliver(lambda data: taken.append(data) is None)
+    await (await ask(up)).deliver(lambda data: taken.append(data) is None)
     assert b"".join(taken) == b"".join(parts)
 
 
-async def test_a_body_that_has_ended_is_left_to_be_read(connector: Connector, upstream: StartUpstream) -> None:
+async def test_a_body_that_has_ended_is_left_to_be_read(ask: Ask, upstream: StartUpstream) -> None:
     up = await upstream(CHUNKED + chunk(b"a") + END, "keep")
-    response = await ask(up, connector)
+    response = await ask(up)
     await response.deliver(lambda data: pytest.fail("there is no connection any more"))
     assert await response.content.read() == b"a"
 
 
-async def test_connections_of_another_kind_deliver_nothing(upstream: StartUpstream) -> None:
+async def test_connections_of_another_kind_deliver_nothing(ask: Ask, upstream: StartUpstream) -> None:
     up = await upstream(CHUNKED, 0.01, chunk(b"a") + END, "keep")
-    async with aiohttp.TCPConnector(limit=0) as plain:
-        response = await ask(up, plain)
-        await response.deliver(lambda data: pytest.fail("it is not ours"))
-        assert await response.content.read() == b"a"
+    response = await ask(up, aiohttp.TCPConnector)
+    await response.deliver(lambda data: pytest.fail("it is not ours"))
+    assert await response.content.read() == b"a"
