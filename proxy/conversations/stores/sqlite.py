@@ -1,7 +1,8 @@
 """A store in one SQLite file, which several processes of one host may share.
 
-It has two threads with a connection each, one for writing and one for reading, so that readers never wait for a lock.
-`put` returns after its transaction is committed to the write-ahead log. With `synchronous = NORMAL` that means:
+It has three threads with a connection each: one for writing, one for reading, so that readers never wait for a lock,
+and one that moves the write-ahead log into the file, so that saving never waits for the disk. Responses that wait to be
+saved share a transaction. `put` returns after it is committed to the log. With `synchronous = NORMAL` that means:
 
 - a process that is killed at any moment loses no acknowledged response, because the kernel has the log;
 - if the machine loses power, the responses of the last moments may be missing, but the file is intact.
@@ -21,33 +22,29 @@ import asyncio
 import contextlib
 import sqlite3
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
 from dragoman.proxy.telemetry.usage_rows import KeyDay, UsageRow
 
+from .checkpointer import Checkpointer
 from .guarded_clock import ClockState, GuardedClock, measure_time
 from .interface import StoredResponse, StoreError, StoreLimits
-from .records import Packed, collect_responses, encode, item_ids, pack, unpack, walk_chain
-from .sqlite_file import INSERT_ITEM, connect_reader, connect_writer, transaction
+from .records import Packed, collect_responses, encode, item_ids, unpack, walk_chain
+from .sqlite_file import connect_reader, connect_writer, transaction
+from .sqlite_rows import ResponseRow, drop_oldest, save_responses
 from .usage import drop_usage, insert_usage, select_key_days, select_usage
 from .worker import Worker
 
 __all__ = ["SqliteStore"]
 
-_BATCH = 100  # responses
-_BATCH_BYTES = 8 * 1024**2
 _BATCH_PAUSE = 0.01  # seconds between two batches
 
-_INSERT = "INSERT INTO response (owner, id, stored_at, raw_size, body) VALUES (?, ?, ?, ?, ?)"
 _DELETE = "DELETE FROM response WHERE owner = ? AND id = ? AND stored_at > ?"
 _SELECT = "SELECT raw_size, body FROM response WHERE owner = ? AND id = ? AND stored_at > ?"
 _HOLDER = "SELECT response FROM item WHERE owner = ? AND id = ?"
-_EXPIRED = """SELECT rowid, length(body) FROM response WHERE rowid <> ? AND stored_at <= ?
-    ORDER BY stored_at LIMIT ?"""
-_OLDEST = "SELECT rowid, length(body) FROM response WHERE rowid <> ? ORDER BY rowid LIMIT ?"
 
 _T = TypeVar("_T")
 
@@ -55,14 +52,23 @@ _T = TypeVar("_T")
 class SqliteStore:
     """A ProxyStore in a file. Create it with `open`."""
 
-    def __init__(self, path: Path, limits: StoreLimits, clock: GuardedClock, lock_timeout: float) -> None:
+    def __init__(
+        self,
+        path: Path,
+        limits: StoreLimits,
+        clock: GuardedClock,
+        lock_timeout: float,
+        report: Callable[[StoreError], None],
+    ) -> None:
         self._path = path.absolute()
         self._limits = limits
         self._clock = clock
         self._lock_timeout = lock_timeout
+        self._busy_timeout = -1  # milliseconds; the writing thread's own
         self._is_failing = False
-        self._writer = Worker(self._path, "store-writer")
-        self._reader = Worker(self._path, "store-reader")
+        self._writer = Worker(self._path, "store-writer", self._save_rows)
+        self._reader: Worker[None] = Worker(self._path, "store-reader")
+        self._checkpointer = Checkpointer(self._path, report)
         self._sweeping: asyncio.Task[None] | None = None
 
     @classmethod
@@ -84,10 +90,11 @@ class SqliteStore:
         wait for the lock of another process. `clock` returns seconds since 1970, `measure` seconds that pass.
         """
         guarded = GuardedClock(lambda text: report(StoreError("clock_changed", text)), clock, measure)
-        store = cls(path, limits or StoreLimits(), guarded, lock_timeout)
+        store = cls(path, limits or StoreLimits(), guarded, lock_timeout, report)
         try:
             await store._writer.start(partial(connect_writer, store._path, lock_timeout))
             await store._reader.start(partial(connect_reader, store._path, lock_timeout))
+            await store._checkpointer.start()
             if (state := await store._reader.run(_read_clock)) is not None:
                 guarded.resume(state)
         except BaseException:
@@ -98,18 +105,9 @@ class SqliteStore:
 
     async def put(self, owner: str, record: StoredResponse) -> None:
         raw = encode(record, self._limits.max_response)
-        now, cutoff, response_id = self._clock.latest(), self._cutoff(), record.id
-        items = [(owner, item, response_id) for item in item_ids(record)]
-
-        def insert(connection: sqlite3.Connection) -> None:
-            packed = pack(raw)
-            with transaction(connection):
-                connection.execute("DELETE FROM response WHERE owner = ? AND id = ?", (owner, response_id))
-                row = connection.execute(_INSERT, (owner, response_id, now, *packed)).lastrowid
-                connection.executemany(INSERT_ITEM, items)
-                _drop_oldest(connection, cutoff, self._limits.max_size, kept=row)
-
-        await self._write(insert)
+        until = time.monotonic() + self._lock_timeout
+        row = ResponseRow(owner, record.id, raw, item_ids(record), self._clock.latest(), self._cutoff(), until)
+        await self._watch(self._writer.save(row))
 
     async def check(self) -> None:
         if self._is_failing:
@@ -173,6 +171,7 @@ class SqliteStore:
                     await self._sweeping
         finally:
             await self._reader.close()
+            await self._checkpointer.close()
             await self._writer.close()  # the last connection to close removes the log
 
     async def sweep(self) -> int:
@@ -185,23 +184,38 @@ class SqliteStore:
         return dropped
 
     async def _write(self, job: Callable[[sqlite3.Connection], _T], lock_timeout: float | None = None) -> _T:
+        return await self._watch(self._run_writer(job, self._lock_timeout if lock_timeout is None else lock_timeout))
+
+    async def _watch(self, writing: Awaitable[_T]) -> _T:
+        """Wait for something that writes, and note whether it failed."""
         try:
-            result = await self._run_writer(job, self._lock_timeout if lock_timeout is None else lock_timeout)
+            result = await writing
         except StoreError:
             self._is_failing = True
             raise
         self._is_failing = False
+        self._checkpointer.note_change()
         return result
 
     async def _run_writer(self, job: Callable[[sqlite3.Connection], _T], lock_timeout: float) -> _T:
         until = time.monotonic() + lock_timeout
 
         def run(connection: sqlite3.Connection) -> _T:
-            wait = max(0.0, until - time.monotonic())
-            connection.execute(f"PRAGMA busy_timeout = {wait * 1000:.0f}")
+            self._limit_wait(connection, until)
             return job(connection)
 
         return await self._writer.run(run)
+
+    def _save_rows(self, connection: sqlite3.Connection, rows: Sequence[ResponseRow]) -> None:
+        self._limit_wait(connection, rows[0].until)
+        save_responses(connection, rows, self._limits.max_size)
+
+    def _limit_wait(self, connection: sqlite3.Connection, until: float) -> None:
+        """Let the writing connection wait for a lock until this time, to a hundredth of a second."""
+        wait = 10 * max(0, round(100 * (until - time.monotonic())))
+        if wait != self._busy_timeout:
+            connection.execute(f"PRAGMA busy_timeout = {wait}")
+            self._busy_timeout = wait
 
     async def _sweep_forever(self, pause: float, report: Callable[[StoreError], None]) -> None:
         while True:
@@ -244,26 +258,4 @@ def _save_clock(connection: sqlite3.Connection, state: ClockState) -> None:
 
 def _sweep(connection: sqlite3.Connection, cutoff: float, max_size: int) -> int:
     with transaction(connection):
-        return _drop_oldest(connection, cutoff, max_size)
-
-
-def _drop_oldest(connection: sqlite3.Connection, cutoff: float, max_size: int, kept: int | None = -1) -> int:
-    """Delete at most one batch of the responses that were stored until `cutoff`, or of the first ones beyond the size,
-    but never the row `kept`. Returns how many."""
-    if dropped := _drop(connection, connection.execute(_EXPIRED, (kept, cutoff, _BATCH)), _BATCH_BYTES):
-        return dropped
-    (total,) = connection.execute("SELECT bytes FROM total").fetchone()
-    return _drop(connection, connection.execute(_OLDEST, (kept, _BATCH)), min(total - max_size, _BATCH_BYTES))
-
-
-def _drop(connection: sqlite3.Connection, found: sqlite3.Cursor, size: int) -> int:
-    """Delete the first of the rows found, until so many bytes are free. Returns how many."""
-    rows, freed = [], 0
-    with contextlib.closing(found):
-        for row, body_size in found:
-            if freed >= size:
-                break
-            rows.append((row,))
-            freed += body_size
-    connection.executemany("DELETE FROM response WHERE rowid = ?", rows)
-    return len(rows)
+        return drop_oldest(connection, cutoff, max_size)

@@ -31,6 +31,7 @@ _FOLDER_MODE = 0o700
 _RETRY = 0.02  # seconds
 _LOCK_TIMEOUT = 5.0  # seconds
 _WAL_LIMIT = 64 * 1024**2  # bytes that the -wal file keeps after a checkpoint
+_WAL_PAGES = 16_000  # pages in the -wal file after which a commit moves them into the file itself
 
 INSERT_ITEM = "INSERT OR REPLACE INTO item (owner, id, response) VALUES (?, ?, ?)"
 
@@ -96,6 +97,8 @@ def connect_writer(path: Path, lock_timeout: float) -> sqlite3.Connection:
         _use_wal(connection, path, lock_timeout)
         connection.execute("PRAGMA synchronous = NORMAL")
         connection.execute("PRAGMA secure_delete = ON")
+        connection.execute("PRAGMA recursive_triggers = ON")  # a response that is replaced is deleted
+        connection.execute(f"PRAGMA wal_autocheckpoint = {_WAL_PAGES}")
         connection.execute(f"PRAGMA journal_size_limit = {_WAL_LIMIT}")
         _migrate(connection, path)
     except BaseException:

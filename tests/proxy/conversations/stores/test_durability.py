@@ -11,6 +11,8 @@ import time
 from contextlib import closing
 from pathlib import Path
 
+import pytest
+
 from dragoman.proxy.conversations.stores.interface import ResponseStore
 
 from .conftest import RecordFactory, SqliteOpener
@@ -28,18 +30,19 @@ async def put(store, count):
         await store.put("me", record)
         print(record.id, flush=True)
 
-async def main(path, count):
+async def main(path, count, savers):
     store = await SqliteStore.open(Path(path), report=partial(print, file=sys.stderr))
     print("open", flush=True)
-    await asyncio.gather(*(put(store, int(count)) for _ in range(3)))
+    await asyncio.gather(*(put(store, int(count)) for _ in range(int(savers))))
     await store.close()
 
 asyncio.run(main(*sys.argv[1:]))
 """
 
 
-def writer(file: Path, count: int) -> subprocess.Popen[str]:
-    command = [sys.executable, "-c", SCRIPT, str(file), str(count)]
+def writer(file: Path, count: int, savers: int = 3) -> subprocess.Popen[str]:
+    """A process that prints the ids of responses that it has saved, so many by each of its savers."""
+    command = [sys.executable, "-c", SCRIPT, str(file), str(count), str(savers)]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
@@ -72,11 +75,14 @@ async def missing(store: ResponseStore, ids: list[str]) -> list[str]:
     return [each for each in ids if await store.get("me", each) is None]
 
 
-async def test_a_killed_process_loses_no_acknowledged_response(open_sqlite: SqliteOpener, tmp_path: Path) -> None:
+@pytest.mark.parametrize("savers", [1, 40])
+async def test_a_killed_process_loses_no_acknowledged_response(
+    open_sqlite: SqliteOpener, tmp_path: Path, savers: int
+) -> None:
     file = tmp_path / "responses.db"
     acknowledged: list[str] = []
     for _ in range(6):
-        process = writer(file, 1_000_000)
+        process = writer(file, 1_000_000, savers)
         acknowledged += await asyncio.to_thread(killed, process, random.uniform(0, 0.25))
         store = await open_sqlite(clock=time.time)  # it finds the log that the killed process left behind
         assert await missing(store, acknowledged) == []
