@@ -3,6 +3,7 @@
 import { readEvents } from "./sse.js";
 
 const ROOT = "/page/api/";
+const SIGN_OUT = "/page/logout";
 const AGAIN = "dragoman-signed-in-again";
 let about = null;
 
@@ -63,6 +64,11 @@ export async function post(path, body, options = {}) {
   let response = await send(false);
   if (response.status === 403) response = await send(true);
   return options.raw ? response : (await check(response)).json();
+}
+
+/** End the session; the page's address then shows the form to sign in. */
+export async function signOut() {
+  await fetch(SIGN_OUT, { method: "POST", redirect: "manual", cache: "no-store" });
 }
 
 /** Follow the server's events until the signal aborts; connect again after a break. `state` gets "open" and "lost". */

@@ -1,7 +1,7 @@
 // The list of changes of an exchange: what was changed, where, why, by which policy, and where the rule comes from.
 
 import { button, fill, h, put } from "./dom.js";
-import { formatPath, reveal } from "./format.js";
+import { formatPath, plural, reveal } from "./format.js";
 
 const SIDES = [["request", "Request", 1, 2], ["reply", "Reply", 3, 4], [null, "Request and reply", 1, 4]];
 const pathText = (path) => (path?.length ? reveal(formatPath(path)) : null);
@@ -42,7 +42,7 @@ export class Changes {
     this.items.clear();
     fill(this.body);
     const losses = changes.filter(({ weight }) => weight === "loss").length;
-    fill(this.sum, changes.length ? `${changes.length - losses} form, ${losses} loss` : "");
+    fill(this.sum, changes.length ? `${changes.length - losses} form, ${plural(losses, "loss")}` : "");
     if (!changes.length) put(this.body, h("p", { class: "note" }, missing ?? "Nothing was changed on the way: the provider got what the client sent, and the client what the provider answered."));
     for (const [side, title, first, second] of SIDES) {
       const found = changes.filter((change) => (change.side ?? null) === side);

@@ -6,7 +6,7 @@ import { attempt, button, copy, download, fill, h, openDialog } from "./dom.js";
 const FORMS = [
   ["curl", "curl", ["Repeats the client's request. Keys are variables of the shell."]],
   ["recording", "Recording", ["What the provider answered. A fake provider answers so again: ", h("code", {}, "dragoman fake --replay FOLDER")]],
-  ["case", "Contract case", ["Asks any endpoint the same, and checks the answer: ", h("code", {}, "dragoman contract run --base-url URL --model NAME --cases FOLDER")]],
+  ["case", "Contract case", ["Asks any endpoint the same, and checks the answer: ", h("code", {}, "dragoman contract run --base-url URL --model NAME --cases FOLDER"), ". A second case checks what a proxy sends to a provider: add ", h("code", {}, "--upstream DIALECT")]],
 ];
 
 /** Show the exports of an exchange in a dialog, to copy and to download. */

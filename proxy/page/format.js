@@ -4,7 +4,7 @@ const COUNT = new Intl.NumberFormat("en-US");
 const BYTES = ["B", "KB", "MB", "GB"];
 
 export const count = (number) => COUNT.format(number);
-export const plural = (number, noun) => `${count(number)} ${noun}${number === 1 ? "" : "s"}`;
+export const plural = (number, noun) => `${count(number)} ${noun}${number === 1 ? "" : noun.endsWith("s") ? "es" : "s"}`;
 
 /** Milliseconds, with three figures at most: 8 ms, 312 ms, 1.24 s, 2 min 5 s. */
 export function duration(ms) {

@@ -2,7 +2,7 @@
 
 import { announce, button, empty, fill, fillChoices, h, put, select } from "./dom.js";
 import { bytes, count, duration, outcomeClass, outcomeText, OUTCOMES, plural, reveal, time } from "./format.js";
-import { choices, countAll, countHeld, list, routes, setFilter, setPaused, store, subscribe } from "./store.js";
+import { choices, countAll, countHeld, isDropped, list, routes, setFilter, setPaused, store, subscribe } from "./store.js";
 
 const COLUMNS = [
   ["time", "Time"], ["model", "Model"], ["target", "Target"], ["route", "Protocol"], ["status", "Status"], ["first", "First token"],
@@ -21,16 +21,17 @@ function tokens(one) {
 
 /** The number of changes by weight, losses first, as they are seen everywhere on the page. */
 export function changePills({ form, loss }) {
-  return [loss > 0 && h("span", { class: "pill is-loss" }, plural(loss, "loss").replace("losss", "losses")), " ",
+  return [loss > 0 && h("span", { class: "pill is-loss" }, plural(loss, "loss")), " ",
     form > 0 && h("span", { class: "pill is-form" }, `${count(form)} form`)];
 }
 
-function fillRow(row, one) {
+function fillRow(row, one, dropped) {
   const target = one.target ?? "";
   const link = h("a", { href: `#/exchange/${encodeURIComponent(one.id)}`, class: "open", "data-seq": one.seq }, reveal(one.model ?? one.path ?? "no model"));
   fill(row,
     cell("time", time(one.began)),
-    cell("model", link, one.replayed_from && h("span", { class: "pill" }, "replay")),
+    cell("model", link, one.replayed_from && h("span", { class: "pill" }, "replay"),
+      dropped && h("span", { class: "pill", title: "The proxy keeps nothing more of it: newer exchanges have taken its place (server.inspect_bytes)" }, "not kept")),
     cell("target", reveal(target)),
     cell("route", `${one.dialect} ${one.protocol}`, one.stream && h("span", { class: "stream", title: "stream" }, " ≋", h("span", { class: "unseen" }, "stream"))),
     cell("status", one.status ?? "", one.attempts > 1 && h("span", { class: "tries", title: `${one.attempts} tries` }, ` ×${one.attempts}`)),
@@ -103,14 +104,15 @@ class Table {
   drawRow(one, index) {
     let made = this.rows.get(one.seq);
     if (!made) {
-      made = { row: h("tr", { role: "row" }), one: null, index: -1 };
+      made = { row: h("tr", { role: "row" }), one: null, dropped: false, index: -1 };
       this.rows.set(one.seq, made);
     }
-    if (made.one !== one) {
+    const dropped = isDropped(one);
+    if (made.one !== one || made.dropped !== dropped) {
       const focused = made.row.contains(document.activeElement);
-      fillRow(made.row, one);
-      made.row.className = `is-row ${outcomeClass(one.outcome)}-row`;
-      made.one = one;
+      fillRow(made.row, one, dropped);
+      made.row.className = `is-row ${outcomeClass(one.outcome)}-row${dropped ? " is-dropped" : ""}`;
+      Object.assign(made, { one, dropped });
       if (focused) made.row.querySelector("a.open").focus({ preventScroll: true });
     }
     if (made.index !== index) {

@@ -1,6 +1,7 @@
 // Begins here: chooses the view by the address, and keeps the keys, the theme and the state of the connection.
 
-import { fill, h, openDialog } from "./dom.js";
+import { signOut } from "./api.js";
+import { attempt, fill, h, openDialog } from "./dom.js";
 import { count, duration } from "./format.js";
 import { openList } from "./list.js";
 import { store, start, subscribe } from "./store.js";
@@ -107,15 +108,22 @@ function unfollow() {
   following = null;
 }
 
+function drawLeave() {
+  by("leave").hidden = !store.about?.signed_in;
+}
+const leave = () => attempt(async () => { await signOut(); location.reload(); });
+
 let stored = null;
 try { stored = localStorage.getItem("dragoman-theme"); } catch { /* without storage the system's theme holds */ }
 setTheme(stored in THEMES ? stored : "auto");
 by("theme").addEventListener("click", nextTheme);
 by("help").addEventListener("click", openHelp);
+by("leave").addEventListener("click", leave);
 document.querySelector(".skip").addEventListener("click", (event) => { event.preventDefault(); by("main").focus(); });
 document.addEventListener("keydown", onKey);
 window.addEventListener("hashchange", show);
 subscribe(drawPulse);
+subscribe(drawLeave);
 drawPulse();
 follow();
 document.addEventListener("visibilitychange", follow);

@@ -7,27 +7,39 @@ import { drawNews } from "./pane.js";
 import { readEvents } from "./sse.js";
 import { textOf } from "./stream.js";
 
-const kept = { route: null, bodies: new Map() }; // what was written, for the way back
+const kept = { route: null, requests: new Map() }; // what was written, for the way back
 const SHOWN = 200_000;
 
 const routeOf = ({ dialect, protocol }) => `${dialect} ${protocol}`;
 const pretty = (value) => JSON.stringify(value, null, 2);
 
+/** The headers of lines `name: value`. Throws an Error for a line that is none. */
+function parseHeaders(text) {
+  return Object.fromEntries(text.split("\n").filter((line) => line.trim()).map((line) => {
+    const [, name, value] = /^\s*([^\s:]+)\s*:\s*(.*?)\s*$/.exec(line) ?? [];
+    if (!name) throw new Error(`This header is not name: value: ${line}`);
+    return [name, value];
+  }));
+}
+
 class Playground {
   constructor(root, about) {
     this.about = about;
     this.served = about.serves.find((one) => routeOf(one) === kept.route) ?? about.serves[0];
-    this.body = h("textarea", { class: "code", "aria-label": "Body of the request", spellcheck: "false", rows: 18, oninput: () => this.check(), onkeydown: (event) => { if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) { event.preventDefault(); this.send(); } } });
+    const onkeydown = (event) => { if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) { event.preventDefault(); this.send(); } };
+    const typed = { class: "code", spellcheck: "false", autocomplete: "off", oninput: () => this.check(), onkeydown };
+    this.path = h("input", typed);
+    this.headers = h("textarea", { ...typed, class: "code short", rows: 2, placeholder: "name: value" });
+    this.body = h("textarea", { ...typed, "aria-label": "Body of the request", rows: 18 });
     this.problem = h("p", { class: "problem", role: "status" });
-    this.model = select("Model", [], "", (value) => this.edit((body) => { body.model = value; }));
+    this.model = select("Model", [], "", (value) => this.edit((body) => { this.renamePath(body.model, value); body.model = value; }));
     this.stream = h("input", { type: "checkbox", id: "stream", onchange: () => this.edit((body) => { body.stream = this.stream.checked; }) });
     this.go = button("Send", () => (this.sending ? this.sending.abort() : this.send()), { class: "main", "aria-keyshortcuts": "Control+Enter" });
     this.answer = h("section", { class: "answer", "aria-label": "Answer" });
     const route = select("Protocol", about.serves.map(routeOf), routeOf(this.served), (value) => this.choose(value));
-    this.path = h("code", { class: "soft path" });
     this.view = h("div", { class: "playground" }, h("h1", { class: "unseen" }, "Playground"),
       h("section", { class: "ask", "aria-label": "Request" },
-        h("div", { class: "form" }, field("Protocol", route), field("Model", this.model)), this.path, this.body, this.problem,
+        h("div", { class: "form" }, field("Protocol", route), field("Model", this.model)), field("Path", this.path), field("Headers", this.headers), this.body, this.problem,
         h("div", { class: "send" }, h("label", { class: "check" }, this.stream, "stream"), h("span", { class: "grow" }), h("span", { class: "soft keys-hint" }, h("kbd", {}, "Ctrl"), " ", h("kbd", {}, "Enter")), this.go)),
       this.answer);
     fill(root, this.view);
@@ -41,26 +53,47 @@ class Playground {
     const models = this.about.models.filter(({ protocols }) => !protocols?.length || protocols.includes(this.served.protocol)).map(({ name }) => name);
     const sample = structuredClone(this.served.sample ?? {});
     if (models.length && !models.includes(sample.model)) sample.model = models[0];
-    this.body.value = kept.bodies.get(route) ?? pretty(sample);
-    fill(this.path, `POST ${this.served.path}`, Object.entries(this.served.headers ?? {}).map(([name, value]) => `\n${name}: ${value}`));
+    const headers = Object.entries(this.served.headers ?? {}).map((header) => header.join(": ")).join("\n");
+    const written = kept.requests.get(route) ?? { path: this.served.path, headers, body: pretty(sample) };
+    for (const [name, text] of Object.entries(written)) this[name].value = text;
     fill(this.model, models.map((name) => h("option", { value: name }, reveal(name))));
     this.model.disabled = !models.length;
     this.check();
   }
 
-  /** Read the body; tell what is wrong with it. Returns undefined if it is not JSON. */
+  /** Read what was written, {path, headers, body}; tell what is wrong with it. Returns undefined if something is. */
   check() {
-    kept.bodies.set(routeOf(this.served), this.body.value);
-    let body;
-    try { body = JSON.parse(this.body.value); } catch (error) { fill(this.problem, error.message); this.body.setAttribute("aria-invalid", "true"); return undefined; }
+    const { path, headers, body } = this;
+    kept.requests.set(routeOf(this.served), { path: path.value, headers: headers.value, body: body.value });
     fill(this.problem);
-    this.body.removeAttribute("aria-invalid");
+    const read = (control, parse) => {
+      try {
+        const found = parse(control.value);
+        control.removeAttribute("aria-invalid");
+        return found;
+      } catch (error) {
+        fill(this.problem, error.message);
+        control.setAttribute("aria-invalid", "true");
+        return undefined;
+      }
+    };
+    const found = { path: path.value.trim(), headers: read(headers, parseHeaders), body: read(body, JSON.parse) };
+    this.showChoices(found.body);
+    return found.headers === undefined || found.body === undefined ? undefined : found;
+  }
+
+  /** Let the controls for the model and for streams say what the body says. */
+  showChoices(body) {
     if (body && typeof body === "object") {
       this.stream.checked = body.stream === true;
       if ([...this.model.options].some(({ value }) => value === body.model)) this.model.value = body.model;
       else this.model.selectedIndex = -1;
     }
-    return body;
+  }
+
+  /** Some addresses have the model's name. */
+  renamePath(before, after) {
+    this.path.value = this.path.value.replace(`/${encodeURIComponent(before)}/`, `/${encodeURIComponent(after)}/`);
   }
 
   edit(change) {
@@ -73,14 +106,14 @@ class Playground {
   }
 
   async send() {
-    const body = this.check();
-    if (body === undefined) { this.body.focus(); return; }
+    const request = this.check();
+    if (request === undefined) { this.view.querySelector("[aria-invalid]").focus(); return; }
     this.sending = new AbortController();
     fill(this.go, "Stop");
     const begin = performance.now();
     fill(this.answer, h("p", { class: "note" }, "Waiting"));
     await attempt(async () => {
-      const response = await post("send", { path: this.served.path, headers: this.served.headers ?? {}, body }, { raw: true, signal: this.sending.signal });
+      const response = await post("send", request, { raw: true, signal: this.sending.signal });
       const view = this.show(response, begin);
       if (/event-stream/.test(response.headers.get("Content-Type") ?? "")) await readEvents(response, view.take);
       else view.whole(await response.text());

@@ -22,7 +22,7 @@ export async function openReplay(detail) {
   const box = openDialog("Replay", [
     h("p", { class: "soft" }, "Sends what the client sent once more, as a new exchange, and compares the two."),
     h("div", { class: "form" }, fields), policies.length > 0 && h("h3", {}, "Policies"), h("div", { class: "form" }, policies), note, h("footer", {}, send)]);
-  send.focus();
+  send.focus({ preventScroll: true });
 
   async function run() {
     send.disabled = true;

@@ -71,6 +71,8 @@ export function setFilter(change) {
   changed();
 }
 
+/** Whether the proxy has dropped what it kept of an exchange: they go in the order of their numbers, which begin at 1. */
+export const isDropped = (one) => one.seq <= (store.buffer?.dropped ?? 0);
 export const countHeld = () => held.size;
 export const countAll = () => all.length;
 export const findById = (id) => byId.get(id);
@@ -132,7 +134,11 @@ async function load() {
 export async function start(signal) {
   await follow((name, data) => {
     if (name === "exchange") take(data);
-    if (name === "state") { store.gauges = data; if (data.buffer) store.buffer = data.buffer; changed(); }
+    if (name === "state") {
+      store.gauges = data;
+      store.buffer = { ...store.buffer, bytes: data.buffer_bytes, exchanges: data.exchanges, dropped: data.dropped };
+      changed();
+    }
   }, async (state) => {
     if (state === "open") { store.about = await getAbout(true); await load(); }
     store.live = state;

@@ -66,16 +66,17 @@ def _list_refusal_words(line: Line) -> Iterator[str]:
 
 def _list_losses(line: Line) -> Iterator[str]:
     """What was lost, and what was emulated, by path. Nothing about changes that keep the meaning."""
-    changes = line.get("changes")
-    if isinstance(changes, Mapping) and (lost := changes.get("loss")):  # a running proxy counts them
-        yield f"{lost} lost"
+    changes, count = line.get("changes"), 0
+    if isinstance(changes, Mapping):  # a running proxy counts them, and lists the first ones
+        count = changes.get("loss") or 0
+        changes = line.get("losses")
     found = [one for one in changes if isinstance(one, Mapping)] if isinstance(changes, list) else []
     shown = [one for one in found if one.get("weight") == "loss" or one.get("action") == "emulated"]
     for change in shown[:_MOST_CHANGES]:
         path = _text(change.get("before")) or _text(change.get("after")) or _text(change.get("reason"))
         yield f"{_MARKS.get(_text(change.get('action')), '~')}{path}"
-    if len(shown) > _MOST_CHANGES:
-        yield f"and {len(shown) - _MOST_CHANGES} more"
+    if (more := max(len(shown), count) - min(len(shown), _MOST_CHANGES)) > 0:
+        yield f"and {more} more" if shown else f"{more} lost"
 
 
 def _format_time(timestamp: str) -> str:

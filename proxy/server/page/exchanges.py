@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from itertools import islice
 
 from dragoman.adapters.call import JsonObject
 from dragoman.adapters.changes import Change
@@ -18,6 +19,8 @@ from .messages import list_headers, render_message
 from .sources import Side, find_source
 
 __all__ = ["create_content_mask", "describe_buffer", "render_exchange", "summarize"]
+
+_MOST_LOSSES = 5  # in a line of the list
 
 
 def describe_buffer(inspector: Inspector) -> JsonObject:
@@ -61,9 +64,16 @@ def summarize(entry: InspectedExchange, mask: ContentMask) -> JsonObject:
         "tokens_in": counts.input,
         "tokens_out": counts.output,
         "changes": {"form": weights["form"], "loss": weights["loss"]},
+        "losses": [change.public() for change in islice(_list_losses(record), _MOST_LOSSES)],
         "replayed_from": entry.replayed_from,
     }
     return {name: mask.mask_values(value) for name, value in summary.items()}
+
+
+def _list_losses(record: ExchangeRecord) -> Iterator[Change]:
+    """The changes that a short line of the log shows."""
+    changes = () if record.receipt is None else record.receipt.changes
+    return (change for change in changes if change.weight == "loss" or change.action == "emulated")
 
 
 def render_exchange(entry: InspectedExchange, mask: ContentMask) -> JsonObject:

@@ -46,6 +46,8 @@ _PLAIN_VALUE = re.compile(r"[A-Za-z0-9_* -]+")
 _KEY = "$DRAGOMAN_KEY"
 _FAILURE = 400  # from this status on a reply is an error
 _MOST_TITLE = 60  # characters
+_PLAIN_TYPES = (str, int, float, bool)
+"""Of values that a check compares. `input`, `prompt` and `system` may be texts too, which every proxy passes on."""
 
 
 class Export(NamedTuple):
@@ -93,7 +95,8 @@ def write_recording(shown: JsonObject, config: Config) -> Export:
 
 
 def write_case(shown: JsonObject, config: Config) -> Export:
-    """The client's request and what must hold of the reply, as a file of contract cases."""
+    """The client's request as a file of contract cases. The first one checks the reply of any endpoint. The second one
+    checks a proxy: what it sends to a provider of this dialect."""
     from ruamel.yaml import YAML
 
     message = _read_request(shown)
@@ -104,8 +107,13 @@ def write_case(shown: JsonObject, config: Config) -> Export:
         "level": "MUST",
         "steps": [step],
     }
+    cases = [case]
+    if upstream := _write_upstream(shown, config):
+        dialect, sent = upstream
+        driven = {**step, "upstream": {"sent": sent}}
+        cases.append({**case, "id": f"{case['id']}/sent", "upstreams": [dialect], "steps": [driven]})
     source = "an exchange of a dragoman proxy"
-    content = {"protocol": shown["protocol"], "dialects": [shown["dialect"]], "source": source, "cases": [case]}
+    content = {"protocol": shown["protocol"], "dialects": [shown["dialect"]], "source": source, "cases": cases}
     yaml, output = YAML(), io.StringIO()
     yaml.default_flow_style, yaml.width, yaml.allow_unicode = False, 4096, True
     yaml.dump(content, output)
@@ -146,6 +154,27 @@ def _write_expectation(shown: JsonObject) -> JsonObject:
         ends = ["done"] if reply["events"][-1]["text"].startswith("data: [DONE]") else []
         return {"status": status, "schema": "event", "checks": ["sse.framing", "one_terminal", *ends]}
     return {"status": status, "schema": "reply"}
+
+
+def _write_upstream(shown: JsonObject, config: Config) -> tuple[str, list[JsonObject]] | None:
+    """The provider's dialect, and checks of what it got: one request, with these plain parameters, and without the
+    fields that were dropped, renamed or moved. None if the exchange failed, took several calls, or called no dialect.
+    """
+    (*others, call) = shown["tries"] or [None]
+    if call is None or others or shown["outcome"] != "ok":
+        return None
+    provider = config.providers.get(str(call["target"]).partition("/")[0])
+    body = _parse(_check_body(call["request"])["body"] or "")
+    if provider is None or provider.engine is not None or provider.dialect is None or not isinstance(body, dict):
+        return None
+    plain = {name: value for name, value in body.items() if name != "model" and isinstance(value, _PLAIN_TYPES)}
+    changes = (one for one in shown["changes"] if one["side"] == "request" and one["try"] == call["try"])
+    befores = (one["before"] for one in changes if one["before"] is not None and len(one["before"]) == 1)
+    lacks = sorted({str(before[0]) for before in befores} - set(body))
+    checks: list[JsonObject] = [{"requests": 1}]
+    checks += [{"equals": plain}] if plain else []
+    checks += [{"absent": lacks}] if lacks else []
+    return provider.dialect, checks
 
 
 def _is_usual_path(shown: JsonObject, target: str) -> bool:

@@ -94,7 +94,7 @@ class Page:
         name, _, rest = path.partition("/")
         if request.method in ("GET", "HEAD"):
             if name == "about":
-                return self._answer_about(token)
+                return self._answer_about(token, access)
             handlers = self._readers
         elif request.method == "POST":
             access.check_csrf(request.headers)
@@ -117,7 +117,7 @@ class Page:
             return _show_login(_FAILED)
         return _respond(b"", "text/plain", 303, {"Location": "/", "Set-Cookie": cookie})
 
-    def _answer_about(self, token: str) -> Response:
+    def _answer_about(self, token: str, access: PageAccess) -> Response:
         gateway = self._gateway
         return _respond_json(
             {
@@ -125,6 +125,7 @@ class Page:
                 "configuration": gateway.describe_health("/health")[1]["configuration"],
                 "inspect": self._inspector.mode,
                 "csrf": token,
+                "signed_in": access.has_key,
                 "now": time.time(),
                 "models": list_models(gateway.state),
                 "serves": list_addresses(gateway.dialects, gateway.state),

@@ -21,7 +21,7 @@ __all__ = ["describe_state", "list_limits", "read_gauges"]
 
 
 def read_gauges(gateway: Gateway) -> JsonObject:
-    """How busy the proxy is."""
+    """How busy the proxy is, and how full the buffer of its exchanges."""
     providers = gateway.state.providers
     return {
         "in_flight": len(gateway.running),
@@ -31,6 +31,7 @@ def read_gauges(gateway: Gateway) -> JsonObject:
         "draining": gateway.draining,
         "exchanges": gateway.inspector.count,
         "buffer_bytes": gateway.inspector.size,
+        "dropped": gateway.inspector.dropped,
     }
 
 

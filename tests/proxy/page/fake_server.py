@@ -71,6 +71,10 @@ class FakeServer:
                 return web.Response(text=self.export, headers={"Content-Disposition": f'attachment; filename="{id_}"'})
             case "GET", ["api", *path]:
                 return self._answer_json(request, path)
+            case "POST", ["logout"]:
+                self.posted.append(("logout", {}))
+                self.about["signed_in"] = False
+                return web.Response(status=303, headers={"Location": "/"})
             case "POST", ["api", *path]:
                 return await self._take(request, "/".join(path))
         name = request.path.removeprefix("/page/").removeprefix("/") or "index.html"

@@ -73,7 +73,7 @@ async def test_list_is_live(page: Page, fake: FakeServer) -> None:
     assert "running" in await page.run("document.querySelector('.list tbody tr').innerText")
     fake.tell("exchange", summarize(7, outcome="fault", fault="bad_gateway", status=502))
     await page.until("document.querySelector('.list tbody tr').innerText.includes('bad_gateway')")
-    fake.tell("state", {"in_flight": 1234, "loop_lag_ms": 0.5})
+    fake.tell("state", {**fake.state["gauges"], "in_flight": 1234, "loop_lag_ms": 0.5})
     await page.until("document.getElementById('pulse').innerText.includes('1,234 in flight')")
 
 
@@ -192,3 +192,13 @@ async def test_telephone_needs_no_horizontal_scrolling(page: Page, fake: FakeSer
         await page.go(f"{fake.url}/{view}")
         await page.until("document.querySelector('main > :not(.empty, .note)')")
         assert not await page.run(TOO_WIDE), view
+
+
+async def test_what_the_proxy_keeps_no_more_is_marked(page: Page, fake: FakeServer) -> None:
+    await open_list(page, fake)
+    marked = "[...document.querySelectorAll('.list tbody tr')].map((row) => row.innerText.includes('not kept'))"
+    assert await page.run(marked) == [False] * 6
+    fake.tell("state", {**fake.state["gauges"], "dropped": fake.exchanges[1]["seq"]})
+    await page.until(f"({marked}).includes(true)")
+    assert await page.run(marked) == [False] * 4 + [True] * 2
+    assert "older ones dropped" in await page.run(STATUS)

@@ -21,6 +21,8 @@ VIEWS = (
     "#/configuration",
 )
 LIVE = "document.getElementById('pulse').innerText.includes('live')"
+FIELD = "[...document.querySelectorAll('.ask .field')].find((found) => found.innerText === '{}').lastChild"
+PATH, HEADERS = FIELD.format("Path"), FIELD.format("Headers")
 READY = f"document.querySelector('main > :not(.empty, .note)') && {LIVE}"
 
 
@@ -68,9 +70,9 @@ async def test_playground_shows_a_stream_as_it_comes(page: Page, fake: FakeServe
         f'data: {{"choices":[{{"index":0,"delta":{{"content":"{word}"}}}}]}}\n\n' for word in ("Hel", "lo <b>", "!")
     ] + ["data: [DONE]\n\n"]
     await page.go(f"{fake.url}/#/playground")
-    await page.until("document.querySelector('textarea')")
-    assert '"content": "Say hello."' in await page.run("document.querySelector('textarea').value")
-    await page.run("document.querySelector('textarea').focus()")
+    await page.until("document.querySelector('textarea[aria-label]')")
+    assert '"content": "Say hello."' in await page.run("document.querySelector('textarea[aria-label]').value")
+    await page.run("document.querySelector('textarea[aria-label]').focus()")
     await page.send("Input.dispatchKeyEvent", type="keyDown", key="Enter", windowsVirtualKeyCode=13, modifiers=2)
     await page.until("document.querySelector('.said')?.innerText === 'Hello <b>!'")
     await page.until("document.querySelector('.answer').innerText.includes('of 4 events')")
@@ -84,23 +86,57 @@ async def test_playground_shows_a_stream_as_it_comes(page: Page, fake: FakeServe
 
 async def test_playground_speaks_each_protocol(page: Page, fake: FakeServer) -> None:
     await page.go(f"{fake.url}/#/playground")
-    await page.until("document.querySelector('textarea')")
+    await page.until("document.querySelector('textarea[aria-label]')")
     await page.run(choose("Protocol", "anthropic messages"))
-    assert '"max_tokens": 64' in await page.run("document.querySelector('textarea').value")
-    assert await page.run("document.querySelector('.path').innerText") == "POST /v1/messages"
+    assert '"max_tokens": 64' in await page.run("document.querySelector('textarea[aria-label]').value")
+    assert await page.run(f"{PATH}.value") == "/v1/messages"
+    assert await page.run(f"{HEADERS}.value") == "anthropic-version: 2023-06-01"
     assert await page.run(
         "[...document.querySelector('select[aria-label=Model]').options].map(({value}) => value)"
     ) == ["fast", "claude"]
     await page.run(choose("Model", "fast"))
-    assert '"model": "fast"' in await page.run("document.querySelector('textarea').value")
+    assert '"model": "fast"' in await page.run("document.querySelector('textarea[aria-label]').value")
     await page.click("#stream")
-    assert '"stream": false' in await page.run("document.querySelector('textarea').value")
-    await page.run("document.querySelector('textarea').select()")
+    assert '"stream": false' in await page.run("document.querySelector('textarea[aria-label]').value")
+    await page.run("document.querySelector('textarea[aria-label]').select()")
     await page.write('{"model": ')
     assert "JSON" in await page.run("document.querySelector('.problem').innerText")
     await page.run(choose("Protocol", "openai chat"))
     await page.run(choose("Protocol", "anthropic messages"))
-    assert await page.run("document.querySelector('textarea').value") == '{"model": '  # what was written stays
+    assert (
+        await page.run("document.querySelector('textarea[aria-label]').value") == '{"model": '
+    )  # what was written stays
+
+
+async def test_playground_sends_to_the_path_with_the_headers_that_were_written(page: Page, fake: FakeServer) -> None:
+    fake.sent = ["data: [DONE]\n\n"]
+    await page.go(f"{fake.url}/#/playground")
+    await page.until("document.querySelector('textarea[aria-label]')")
+    await page.run(f"{PATH}.select()")
+    await page.write("/v1/chat/completions?x=1")
+    await page.run(f"{HEADERS}.select()")
+    await page.write("extra-parameters")
+    assert "not name: value" in await page.run("document.querySelector('.problem').innerText")
+    await page.click(".send button.main")
+    assert await page.run(f"document.activeElement === {HEADERS}")
+    assert fake.posted == []
+    await page.write(": drop")
+    await page.click(".send button.main")
+    await page.until("document.querySelector('.answer').innerText.includes('events')")
+    [(_, posted)] = fake.posted
+    assert (posted["path"], posted["headers"]) == ("/v1/chat/completions?x=1", {"extra-parameters": "drop"})
+
+
+async def test_people_with_a_session_can_end_it(page: Page, fake: FakeServer) -> None:
+    await page.go(fake.url)
+    await page.until(READY)
+    assert await page.run("document.getElementById('leave').checkVisibility()") is False
+    fake.about["signed_in"] = True
+    await page.go(f"{fake.url}/?again")
+    await page.until(f"{READY} && document.getElementById('leave').checkVisibility()")
+    await page.click("#leave")
+    await page.until("document.getElementById('leave')?.checkVisibility() === false")
+    assert fake.posted == [("logout", {})]
 
 
 async def test_providers_and_limits(page: Page, fake: FakeServer) -> None:

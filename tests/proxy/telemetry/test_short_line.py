@@ -75,6 +75,14 @@ def test_only_losses_and_emulations_are_shown_and_only_some() -> None:
     assert show(changes=changes).partition("tok ")[2] == "~temperature *n -f0 -f1 -f2 and 4 more"
 
 
+@pytest.mark.parametrize(
+    ("losses", "shown"),
+    [([{"action": "dropped", "weight": "loss", "before": "seed"}], "-seed and 1 more"), (None, "2 lost")],
+)
+def test_a_running_proxy_counts_losses_and_lists_the_first(losses: object, shown: str) -> None:
+    assert show(changes={"form": 3, "loss": 2}, losses=losses).partition("tok ")[2] == shown
+
+
 def test_a_refused_request_names_its_path() -> None:
     line = {"timestamp": "12:01:07", "event": "refused", "method": "POST", "path": "/v1/no", "status": 404}
     text = format_short({**line, "level": "info", "fault": "unknown_path", "message": "nothing is here"})

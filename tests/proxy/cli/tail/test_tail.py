@@ -131,6 +131,7 @@ class Events(BaseHTTPRequestHandler):
             "tokens_in": 3,
             "tokens_out": 4,
             "changes": {"form": 1, "loss": 2},
+            "losses": [{"action": "dropped", "weight": "loss", "reason": "r", "before": "seed"}],
         }
         for name, data in (
             ("exchange", {**one, "outcome": "running"}),
@@ -159,7 +160,7 @@ def test_exchanges_of_a_running_proxy_are_shown_when_they_have_ended(page: str) 
     result = run(page, "--admin-key", "admin-key", "--losses")
     assert result.exit_code == 0, result.stderr
     (shown,) = result.stdout.splitlines()
-    assert shown.endswith(" fast -> p 200 1.2 s 3+4 tok 2 lost")
+    assert shown.endswith(" fast -> p 200 1.2 s 3+4 tok -seed and 1 more")
 
 
 def test_a_proxy_that_needs_a_key_says_so(page: str) -> None:

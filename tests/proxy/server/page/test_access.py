@@ -126,8 +126,9 @@ async def test_the_admin_key_opens_the_page_in_a_browser(session: aiohttp.Client
         assert KEY not in cookie
         name = cookie.partition(";")[0]
         assert (await page.get("/page/api/exchanges", Cookie=name))[0] == 200
-        token = json.loads((await page.get("/page/api/about", Cookie=name))[1])["csrf"]
-        await check_token(session, rig.admin.url, name, token)
+        about = json.loads((await page.get("/page/api/about", Cookie=name))[1])
+        assert about["signed_in"] is True
+        await check_token(session, rig.admin.url, name, about["csrf"])
         async with session.post(f"{rig.admin.url}/page/logout", headers={"Cookie": name}) as answer:
             assert answer.status == 401  # the form again
         assert (await page.get("/page/api/exchanges", Cookie=name))[0] == 401

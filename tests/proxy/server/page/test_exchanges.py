@@ -38,6 +38,7 @@ async def test_the_list_has_the_latest_exchange_first(
     assert (first["seq"], first["outcome"], first["target"]) == (1, "ok", "databricks/fake-model")
     assert (first["status"], first["attempts"], first["stream"]) == (200, 1, False)
     assert first["changes"]["loss"] == 1
+    assert [(one["action"], one["before"]) for one in first["losses"]] == [("dropped", "user")]
     assert first["tokens_in"] > 0 < first["tokens_out"]
     assert 0 < first["duration_ms"] < 60_000
     assert (second["outcome"], second["status"], second["fault"]) == ("fault", 404, "model_not_found")

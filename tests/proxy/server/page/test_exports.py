@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
 import sys
 from pathlib import Path
 
@@ -13,6 +14,7 @@ import pytest
 from dragoman.contract.fakes import ReplayProvider
 from dragoman.contract.json_types import JsonObject
 from dragoman.proxy.server.lifecycle import RunningProxy
+from tests.proxy.page_rig import run_page_rig
 
 from .page_client import PageClient
 
@@ -107,6 +109,34 @@ async def test_the_cases_run(
 
 def sort_keys(body: str) -> str:
     return json.dumps(json.loads(body), sort_keys=True)
+
+
+@pytest.mark.parametrize(("policy", "code"), [("drop", 0), ("refuse", 1)])
+async def test_the_case_for_a_proxy_checks_what_it_sends(
+    page: PageClient, rig: RunningProxy, session: aiohttp.ClientSession, tmp_path: Path, policy: str, code: int
+) -> None:
+    """The proxy under test leads to a fake provider of the contract."""
+    messages = [{"role": "user", "content": "hello"}]
+    body = {"model": "to-databricks", "messages": messages, "seed": 7, "max_completion_tokens": 20}
+    await ask(session, rig, "/v1/chat/completions", body)
+    (tmp_path / "exported.yaml").write_text(text := await export(page, "case"))
+    assert "- seed" in text and "max_tokens: 20" in text
+    port = find_free_port()
+    providers = {"p": {"dialect": "databricks", "base_url": f"http://127.0.0.1:{port}"}}
+    models = {"m": {"targets": [{"provider": "p", "model": "fake-model"}], "policy": {"unsupported": policy}}}
+    async with run_page_rig(providers=providers, models=models) as tested:
+        given = ("--base-url", f"{tested.url}/v1", "--model", "m", "--cases", str(tmp_path))
+        upstream = ("--upstream", "databricks", "--upstream-port", str(port))
+        found, output = await run(sys.executable, "-m", "dragoman", "contract", "run", *given, *upstream)
+    assert found == code, output
+    assert "/sent" in output or code == 0, output
+
+
+def find_free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
 
 
 @pytest.mark.parametrize("rig", ["heads"], indirect=True)
