@@ -8,7 +8,7 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -25,7 +25,8 @@ __all__ = [
     "Row",
     "compare_rows",
     "dragoman_config",
-    "list_load_options",
+    "list_load_command",
+    "list_ratios",
     "measure_case",
     "measure_growth",
     "read_memory_mb",
@@ -60,6 +61,10 @@ class Row:
     results: dict[str, list[Result]] = field(default_factory=lambda: {case: [] for case in CASES})
     figures: dict[str, list[float]] = field(default_factory=dict)
 
+    def fit_case(self, name: str) -> Case:
+        """The case, for clients of this row."""
+        return replace(CASES[name], client=self.client) if self.client else CASES[name]
+
     def median(self, case: str, key: str) -> float | None:
         found = [result[key] for result in self.results[case] if result.get(key) is not None]
         return statistics.median(found) if found else None
@@ -81,11 +86,16 @@ def split_cores() -> Cores:
 
 
 def compare_rows(row: Row, base: Row, case: str) -> float | None:
-    """The median of the rounds' ratios of processor time. Two measurements of a round have the same conditions."""
+    """The median of the rounds' ratios of processor time."""
+    found = list_ratios(row, base, case)
+    return statistics.median(found) if found else None
+
+
+def list_ratios(row: Row, base: Row, case: str) -> list[float]:
+    """Each round's ratio of processor time. Two measurements of a round have the same conditions."""
     costs = {one["round"]: one["cpu_us"] for one in base.results[case]}
     pairs = [(one["cpu_us"], costs.get(one["round"])) for one in row.results[case]]
-    found = [cost / other for cost, other in pairs if cost and other]
-    return statistics.median(found) if found else None
+    return [cost / other for cost, other in pairs if cost and other]
 
 
 def script_command(name: str, *words: object) -> list[str]:
@@ -125,26 +135,32 @@ def measure_case(
     """Measure a case once. If an answer is wrong, or none comes, the row gets a note. `mark` names the round."""
     if row.note or (CASES[name].rate and build_program("load") is None):
         return
-    case = replace(CASES[name], client=row.client) if row.client else CASES[name]
-    pids = [one.pid for one in (row.process, provider) if one]
-    options = [*list_load_options(case, seconds, row.warm_up), *(word for pid in pids for word in ("--pid", str(pid)))]
-    result = run_load(row, name, case, options, seconds + row.warm_up)
+    case = row.fit_case(name)
+    pids = [word for one in (row.process, provider) if one for word in ("--pid", str(one.pid))]
+    command = [*list_load_command(row, case, seconds), *pids]
+    result = run_load(row, name, case, command, seconds + row.warm_up)
     if result:
         result["round"] = mark or str(len(row.results[name]))
         row.results[name].append(complete_result(result, case, has_process=row.process is not None))
 
 
-def list_load_options(case: Case, seconds: float, warm_up: float) -> list[str]:
-    """The options of the load generator for a case."""
-    options: dict[str, object] = {"connections": case.connections, "seconds": seconds, "warm-up": warm_up}
+def list_load_command(row: Row, case: Case, seconds: float) -> list[str]:
+    """The command that lets the load generator measure a case."""
+    options: dict[str, object] = {"connections": case.connections, "seconds": seconds, "warm-up": row.warm_up}
     options["needle"] = _ENDS[case.client] if case.is_stream else REPLY
     if case.is_stream:
         options["events"] = EVENTS
     if case.workload == "paced":  # streams begin evenly distributed over the time of one, and all of them are warm
-        options |= {"spread": EVENTS * PACE, "warm-up": max(warm_up, EVENTS * PACE)}
+        options |= {"spread": EVENTS * PACE, "warm-up": max(row.warm_up, EVENTS * PACE)}
     if case.rate:
         options["rate"] = case.rate
-    return [word for name, value in options.items() for word in (f"--{name}", str(value))]
+    return _command_load(row.port, options)
+
+
+def _command_load(port: int, options: Mapping[str, object]) -> list[str]:
+    native = build_program("load")
+    words = (word for name, value in options.items() for word in (f"--{name}", str(value)))
+    return [*([native] if native else script_command("_load.py")), str(port), *words]
 
 
 def measure_growth(row: Row, warm: int, count: int) -> None:
@@ -152,17 +168,16 @@ def measure_growth(row: Row, warm: int, count: int) -> None:
     case = CASES["whole"]
     sizes = []
     for answers in (warm, count):
-        options = ["--connections", str(case.connections), "--answers", str(answers), "--needle", REPLY]
-        if row.note or row.process is None or run_load(row, "growth", case, options, count / 10) is None:
+        options = {"connections": case.connections, "answers": answers, "needle": REPLY}
+        command = _command_load(row.port, options)
+        if row.note or row.process is None or run_load(row, "growth", case, command, count / 10) is None:
             return
         sizes.append(read_memory_mb(row.process.pid))
     row.figures.setdefault("growth_percent", []).append(100 * (sizes[1] / sizes[0] - 1))
 
 
-def run_load(row: Row, name: str, case: Case, options: Sequence[str], seconds: float) -> Result | None:
+def run_load(row: Row, name: str, case: Case, command: Sequence[str], seconds: float) -> Result | None:
     """Run the load generator, and wait for what the process does afterwards. Note what is wrong in the row."""
-    native = build_program("load")
-    command = [*([native] if native else script_command("_load.py")), str(row.port), *options]
     run = subprocess.run(command, input=build_request(row.port, case), capture_output=True, timeout=seconds + 120)
     if run.returncode:
         row.note = f"{name}: the load generator failed: {run.stderr[-600:].decode(errors='replace')}"

@@ -1,47 +1,90 @@
-"""Prints what `side_by_side.py` has measured."""
+"""Writes what `side_by_side.py` has measured, as tables in Markdown."""
 
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from _cases import CASES, Case
 from _goals import find_added, judge_goals
 from _rows import Row, compare_rows
 
-__all__ = ["print_report", "write_table"]
+__all__ = [
+    "Cell",
+    "Table",
+    "describe_case",
+    "tabulate_case",
+    "tabulate_figures",
+    "tabulate_goals",
+    "write_cell",
+    "write_report",
+    "write_table",
+]
 
 Rows = Mapping[str, Row]
 Cell = float | str | None
+Table = tuple[Sequence[str], Iterable[Sequence[Cell]]]
+FIGURES = {"start_s": "start s", "idle_mb": "idle MB", "after_mb": "after MB", "growth_percent": "growth %"}
 
 
-def print_report(rows: Rows, document: Mapping[str, Any]) -> None:
-    for name, case in CASES.items():
-        if any(row.results[name] for row in rows.values()):
-            print(f"\n{case.title}, {case.connections} connections{_describe_loop(case)}")
-            print(write_table(*_tabulate_case(rows, name, case)))
-    print("\nprocesses")
-    print(write_table(*_tabulate_figures(rows)))
-    print("\ngoals")
-    print(write_table(*_tabulate_goals(rows)))
-    for row in rows.values():
-        if row.note:
-            print(f"\n{row.name}: {row.note}")
+def write_report(rows: Rows, document: Mapping[str, Any]) -> str:
+    """Write all tables, each with a heading."""
+    versions = ", ".join(f"{name} {number}" for name, number in document["versions"].items())
+    machine = f"Python {document['python']}, {document['cores']} cores, {versions}"
+    parts = [
+        f"`{document['command']}`; {document['seconds']:g} s for each measurement; {machine}.",
+        f"### Goals\n\n{write_table(*tabulate_goals(rows))}",
+        f"### Processor time, in µs and in multiples of nginx's\n\n{write_table(*tabulate_sums(rows))}",
+    ]
+    for name in _list_measured(rows):
+        parts.append(f"### {describe_case(CASES[name])}\n\n{write_table(*tabulate_case(rows, name))}")
+    parts.append(f"### Start and memory\n\n{write_table(*tabulate_figures(rows))}")
+    parts += [f"{row.name}: {row.note}" for row in rows.values() if row.note]
+    return "\n\n".join(parts) + "\n"
 
 
-def _describe_loop(case: Case) -> str:
-    return ", open loop" if case.rate else ", closed loop"
+def _list_measured(rows: Rows) -> list[str]:
+    return [name for name in CASES if any(row.results[name] for row in rows.values())]
 
 
-def _tabulate_case(rows: Rows, name: str, case: Case) -> tuple[list[str], Iterator[list[Cell]]]:
-    """The columns and the rows of the table of a case."""
+def describe_case(case: Case) -> str:
+    loop = "open loop" if case.rate else "closed loop"
+    return f"{case.title}, {case.connections} connections, {loop}"
+
+
+def tabulate_goals(rows: Rows) -> Table:
+    return ["", "measured", "must", "aim", "unit", ""], [
+        [one.goal.what, one.value, f"{one.goal.must:g}", f"{one.goal.aim:g}", one.goal.unit, one.verdict]
+        for one in judge_goals(rows)
+    ]
+
+
+def tabulate_sums(rows: Rows) -> Table:
+    """A row for each target, a column for each case."""
+    names = _list_measured(rows)
+    measured = [row for row in rows.values() if any(row.median(name, "cpu_us") for name in names)]
+    return ["", *(CASES[name].title for name in names)], [
+        [row.name, *(_write_cost(rows, row, name) for name in names)] for row in measured
+    ]
+
+
+def _write_cost(rows: Rows, row: Row, name: str) -> Cell:
+    cost, ratio = row.median(name, "cpu_us"), compare_rows(row, rows["nginx"], name) if "nginx" in rows else None
+    return (
+        None if cost is None else write_cell(cost) if ratio is None else f"{write_cell(cost)} ({write_cell(ratio)} x)"
+    )
+
+
+def tabulate_case(rows: Rows, name: str) -> Table:
+    """A row for each target, a column for each figure of a case."""
+    case = CASES[name]
     head = ["", f"CPU µs/{case.unit}", "x nginx", "from", "to", f"{case.unit}s/s", "p50 ms", "p99 ms"]
     if case.is_stream:
         head += ["first token p50 ms", "delay p50 µs", "delay p99 µs"]
     if case.rate:
         head += ["p50 + ms", "p99 + ms"]
-    return head, (_fill_row(rows, key, name, case) for key, row in rows.items() if row.results[name])
+    return head, [_fill_row(rows, key, name, case) for key, row in rows.items() if row.results[name]]
 
 
 def _fill_row(rows: Rows, key: str, name: str, case: Case) -> list[Cell]:
@@ -59,37 +102,28 @@ def _fill_row(rows: Rows, key: str, name: str, case: Case) -> list[Cell]:
     return cells
 
 
-def _tabulate_figures(rows: Rows) -> tuple[list[str], Iterator[list[Cell]]]:
-    keys = {"start_s": "start s", "idle_mb": "idle MB", "after_mb": "after MB", "growth_percent": "growth %"}
-
+def tabulate_figures(rows: Rows) -> Table:
     def fill(row: Row) -> list[Cell]:
-        return [row.name, *(statistics.median(row.figures[key]) if key in row.figures else None for key in keys)]
+        return [row.name, *(statistics.median(row.figures[key]) if key in row.figures else None for key in FIGURES)]
 
-    return ["", *keys.values()], (fill(row) for row in rows.values() if row.figures)
-
-
-def _tabulate_goals(rows: Rows) -> tuple[list[str], Iterator[list[Cell]]]:
-    head = ["", "measured", "must", "aim", "unit", ""]
-    return head, (
-        [one.goal.what, one.value, f"{one.goal.must:g}", f"{one.goal.aim:g}", one.goal.unit, one.verdict]
-        for one in judge_goals(rows)
-    )
+    return ["", *FIGURES.values()], [fill(row) for row in rows.values() if row.figures]
 
 
-def write_table(head: Sequence[str], rows: Iterator[list[Cell]]) -> str:
+def write_table(head: Sequence[str], rows: Iterable[Sequence[Cell]]) -> str:
     """Write a table in Markdown, whose columns are aligned."""
-    lines = [list(head), *([_write_cell(cell) for cell in row] for row in rows)]
+    lines = [list(head), *([write_cell(cell) for cell in row] for row in rows)]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     rule = [f"{'-' * (width + 1)}{':' if at else '-'}" for at, width in enumerate(widths)]
-    first, *rest = (" | ".join(map(_align_cell, range(len(line)), line, widths)) for line in lines)
+    first, *rest = (" | ".join(_align_cells(line, widths)) for line in lines)
     return "\n".join([f"| {first} |", f"|{'|'.join(rule)}|", *(f"| {line} |" for line in rest)])
 
 
-def _align_cell(at: int, cell: str, width: int) -> str:
-    return cell.rjust(width) if at else cell.ljust(width)
+def _align_cells(line: Sequence[str], widths: Sequence[int]) -> Iterator[str]:
+    for at, (cell, width) in enumerate(zip(line, widths, strict=True)):
+        yield cell.rjust(width) if at else cell.ljust(width)
 
 
-def _write_cell(cell: Cell) -> str:
+def write_cell(cell: Cell) -> str:
     if not isinstance(cell, float):
         return "–" if cell is None else str(cell)
     digits = 0 if abs(cell) >= 100 else 1 if abs(cell) >= 10 else 2

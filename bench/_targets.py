@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -92,7 +93,9 @@ def _start_litellm(folder: Path, upstream: int, port: int) -> list[str]:
     names = sorted({f"bench-{case.workload}" for case in CASES.values()})
     models = [{"model_name": name, "litellm_params": {"model": f"openai/{name}", **given}} for name in names]
     config = folder / "litellm.json"
-    config.write_text(json.dumps({"model_list": models, "litellm_settings": {"telemetry": False}}))
+    general = {"dangerously_permit_weak_or_unset_master_key": True}
+    settings = {"model_list": models, "litellm_settings": {"telemetry": False}, "general_settings": general}
+    config.write_text(json.dumps(settings))
     server = ["--host", "127.0.0.1", "--port", str(port), "--num_workers", "1", "--telemetry", "False"]
     return [str(venv / "bin/litellm"), "--config", str(config), *server]
 
@@ -125,14 +128,14 @@ def install_environment(requirement: str, overrides: Sequence[str] = ()) -> Path
     """Return an environment in the cache with one package, and install it at first use.
 
     Raises MissingTarget if it cannot be installed."""
-    venv = CACHE / "environments" / requirement.partition("[")[0].replace("==", "-")
+    venv = CACHE / "environments" / re.sub(r"[^\w.]+", "-", requirement)
     if (venv / "ready").exists():
         return venv
     uv = shutil.which("uv")
     if uv is None:
         raise MissingTarget(f"{requirement} is not installed, and there is no uv to install it")
     venv.parent.mkdir(parents=True, exist_ok=True)
-    file = venv.parent / "overrides.txt"
+    file = venv.with_suffix(".overrides")
     file.write_text("\n".join(overrides))
     python = ["--python", str(venv / "bin/python"), "--override", str(file)]
     print(f"installing {requirement} ...", file=sys.stderr, flush=True)

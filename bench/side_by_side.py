@@ -1,6 +1,6 @@
 """Measures dragoman, nginx and other proxies side by side: processor time, rates, delays, memory, start.
 
-    python bench/side_by_side.py [--quick] [--targets NAME ...] [--cases NAME ...] [--json FILE [--add]]
+    python bench/side_by_side.py [--quick] [--targets NAME ...] [--cases NAME ...] [--json FILE [--add]] [--html FILE]
 
 Every round starts all targets anew, and measures each case with all of them right after one another, every second
 round in reverse order. The processor time of each is compared with that of nginx in the same round. Everything runs on
@@ -26,16 +26,20 @@ from pathlib import Path
 from typing import Any
 
 from _cases import CASES, build_request
+from _flames import profile_load, summarize_stacks
 from _native import CACHE, build_program
 from _processes import free_port, run_process
 from _rows import Cores, Row, measure_case, measure_growth, read_memory_mb, run_provider, split_cores
-from _side_tables import print_report
+from _side_page import write_page
+from _side_tables import describe_case, write_report, write_table
 from _targets import DEFAULT, TARGETS, MissingTarget
 
 __all__: list[str] = []
 
 REFERENCES = ("direct", "bare")  # left out of quick runs
 WARM_REQUESTS, GROWTH_REQUESTS = 10_000, 100_000
+BYTECODE = CACHE / "bytecode"
+DOCS = Path(__file__).parents[1] / "docs" / "performance.md"
 LONGEST_START = 120.0  # seconds
 
 
@@ -48,14 +52,25 @@ def main() -> None:
     keep_bytecode()
     if build_program("load") is None:
         print("no C compiler: Python makes the load, without the open loop and with less exact times", file=sys.stderr)
+    if options.flame:
+        report = profile_cases(options, cores)
+        if options.docs:
+            write_docs("profiled", report)
+        print(report)
+        return
     document = load_document(options)
     rows = {name: Row(TARGETS[name].title) for name in options.targets}
     rows |= read_rows(document)
     measure_rounds(options, cores, rows)
-    document |= describe_run(options, rows)
-    print_report(rows, document)
+    document |= {"rows": write_rows(rows)} | (describe_run(options) if options.rounds else {})
+    report = write_report(rows, document)
     if options.json:
         options.json.write_text(json.dumps(document, indent=1) + "\n")
+    if options.html:
+        options.html.write_text(write_page(rows, document), "utf-8")
+    if options.docs:
+        write_docs("measured", report)
+    print(report)
 
 
 def parse_arguments() -> argparse.Namespace:
@@ -64,16 +79,21 @@ def parse_arguments() -> argparse.Namespace:
     cases = ("whole", "small", "large", "paced", "burst", "rate")
     parser.add_argument("--cases", nargs="+", choices=cases, default=cases, help="measure only these cases")
     parser.add_argument("--seconds", type=float, help="length of one measurement (default 3, with --quick 0.6)")
-    parser.add_argument("--rounds", type=int, help="measurements of each case (default 5, with --quick 3)")
+    parser.add_argument("--rounds", type=int, help="default 5, with --quick 3; 0 only shows what FILE has")
     parser.add_argument(
         "--quick", action="store_true", help="two minutes: short measurements, few rounds, without direct and bare"
     )
     parser.add_argument("--growth", action="store_true", help="also the memory after 100,000 requests")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write every measurement to FILE")
     parser.add_argument("--add", action="store_true", help="add the rounds to those that FILE has from earlier runs")
+    parser.add_argument("--flame", type=Path, metavar="DIR", help="only profile dragoman, and draw flame graphs there")
+    parser.add_argument("--html", type=Path, metavar="FILE", help="write a page with charts")
+    parser.add_argument("--docs", action="store_true", help="write the tables to docs/performance.md")
     options = parser.parse_args()
     if options.add and not options.json:
         parser.error("--add needs --json FILE")
+    if options.rounds == 0 and not (options.add and options.json.exists()):
+        parser.error("--rounds 0 needs --add and a FILE with rounds")
     options.targets = options.targets or [name for name in DEFAULT if not (options.quick and name in REFERENCES)]
     options.seconds = options.seconds or (0.6 if options.quick else 3.0)
     options.rounds = (3 if options.quick else 5) if options.rounds is None else options.rounds
@@ -82,7 +102,7 @@ def parse_arguments() -> argparse.Namespace:
 
 def keep_bytecode() -> None:
     """Let Python's programs find their bytecode in the cache, as every start but the first does."""
-    os.environ["PYTHONPYCACHEPREFIX"] = str(CACHE / "bytecode")
+    os.environ["PYTHONPYCACHEPREFIX"] = str(BYTECODE)
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 
@@ -90,7 +110,7 @@ def load_document(options: argparse.Namespace) -> dict[str, Any]:
     if options.add and options.json.exists():
         found: dict[str, Any] = json.loads(options.json.read_text())
         return found
-    return {"rows": {}, "runs": []}
+    return {"rows": {}}
 
 
 def read_rows(document: Mapping[str, Any]) -> dict[str, Row]:
@@ -103,14 +123,16 @@ def read_rows(document: Mapping[str, Any]) -> dict[str, Row]:
 
 def measure_rounds(options: argparse.Namespace, cores: Cores, rows: Mapping[str, Row]) -> None:
     run = time.strftime("%Y%m%d-%H%M%S")
-    with run_targets(options.targets, {name: Row(name) for name in rows}, cores):
-        pass  # the first start writes bytecode
+    if options.rounds and not BYTECODE.exists():  # the first start writes it
+        with run_targets(options.targets, {name: Row(name) for name in rows}, cores):
+            pass
+    earlier = len({one["round"] for row in rows.values() for found in row.results.values() for one in found})
     for number in range(options.rounds):
         print(f"round {number + 1} of {options.rounds} ...", file=sys.stderr, flush=True)
         names = [name for name in options.targets if not rows[name].note]
         with run_targets(names, rows, cores) as provider:
             for case in options.cases:
-                for name in reversed(names) if number % 2 else names:
+                for name in reversed(names) if (earlier + number) % 2 else names:
                     if case in TARGETS[name].cases:
                         measure_case(rows[name], case, options.seconds, provider, f"{run}-{number}")
             for name in names:
@@ -184,7 +206,32 @@ def record_memory(row: Row, key: str) -> None:
         row.figures.setdefault(key, []).append(read_memory_mb(row.process.pid))
 
 
-def describe_run(options: argparse.Namespace, rows: Mapping[str, Row]) -> dict[str, Any]:
+def profile_cases(options: argparse.Namespace, cores: Cores) -> str:
+    """Profile dragoman's targets in each case, and write tables of the heaviest functions."""
+    options.flame.mkdir(parents=True, exist_ok=True)
+    parts = []
+    for name in (one for one in options.targets if TARGETS[one].title.startswith("dragoman")):
+        row = Row(TARGETS[name].title)
+        with run_targets([name], {name: row}, cores):
+            for case in (one for one in options.cases if one in TARGETS[name].cases):
+                file = profile_load(row, case, options.seconds, options.flame / f"{name}-{case}")
+                table = write_table(["function", "self %", "total %"], summarize_stacks(file.read_text()))
+                parts.append(f"### {row.name}: {describe_case(CASES[case])}\n\n{table}")
+    return "\n\n".join(parts) + "\n"
+
+
+def write_docs(mark: str, text: str) -> None:
+    """Replace the part of docs/performance.md between two marks."""
+    begin, end = f"<!-- {mark}: begin -->", f"<!-- {mark}: end -->"
+    before, _, rest = DOCS.read_text("utf-8").partition(begin)
+    DOCS.write_text(f"{before}{begin}\n{text}{end}{rest.partition(end)[2]}", "utf-8")
+
+
+def write_rows(rows: Mapping[str, Row]) -> dict[str, Any]:
+    return {name: {"note": row.note, "figures": row.figures, "results": row.results} for name, row in rows.items()}
+
+
+def describe_run(options: argparse.Namespace) -> dict[str, Any]:
     return {
         "command": " ".join(["python", *sys.argv]),
         "seconds": options.seconds,
@@ -192,9 +239,6 @@ def describe_run(options: argparse.Namespace, rows: Mapping[str, Row]) -> dict[s
         "cores": os.cpu_count(),
         "load": round(os.getloadavg()[0], 1),
         "versions": {name: version(name) for name in ("dragoman", "aiohttp", "uvloop")},
-        "rows": {
-            name: {"note": row.note, "figures": row.figures, "results": row.results} for name, row in rows.items()
-        },
     }
 
 
