@@ -1,4 +1,4 @@
-"""Parse JSON texts of megabytes without one long call into C, during which no other thread could run.
+"""Parse and write JSON texts of megabytes without one long call into C, during which no other thread could run.
 
 orjson takes 40 ms for 30 MB, most of it for new memory: it copies the text, and then the string in it. Such a text
 consists of one string or a few, as images do. So each long string is cut out, decoded in slices, and put back:
@@ -10,19 +10,25 @@ consists of one string or a few, as images do. So each long string is cut out, d
 This needs no look at what is a string. If the two quotes are not those of one string, the text with the mark is not
 valid, or no value in it is the mark; and what is between two quotes, and cannot be cut into slices, is not valid as a
 slice. In each of these cases, and for a text that is not valid, orjson parses the whole text as it is.
+
+To write a value is the same the other way round. orjson takes even longer for that if a string is not ASCII, because
+it also keeps the string's UTF-8. The text grows by slices: the memory for all of it would be a long call too.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from io import BytesIO
 from typing import Any
 from uuid import uuid4
 
 import orjson
 
-__all__ = ["parse_json"]
+__all__ = ["LARGE", "parse_json", "write_json"]
 
-_LARGE = 4 * 1024 * 1024  # bytes of a text
+LARGE = 4 * 1024 * 1024
+"""Bytes of a text that may have strings which are worked on in slices."""
+
 _LONG = 1024 * 1024  # bytes of a string
 _SLICE = 256 * 1024
 _INSIDE = 0b1000_0000  # the two highest bits of a byte of UTF-8 that is not the first one of its character
@@ -30,12 +36,45 @@ _INSIDE = 0b1000_0000  # the two highest bits of a byte of UTF-8 that is not the
 
 def parse_json(text: bytes) -> Any:
     """As `orjson.loads`. Raises JSONDecodeError."""
-    if len(text) > _LARGE and (spans := [*_find_long_strings(text)]):
+    if len(text) > LARGE and (spans := [*_find_long_strings(text)]):
         try:
             return _parse_apart(text, spans)
         except orjson.JSONDecodeError:
             pass  # not what it looks like: it is parsed as a whole
     return orjson.loads(text)
+
+
+def write_json(value: Any) -> bytes:
+    """As `orjson.dumps`, for a value of strings, numbers, objects and arrays. Raises JSONEncodeError."""
+    strings: dict[str, str] = {}
+    pieces = orjson.dumps(_mark_long_strings(value, strings))
+    written, at = BytesIO(), 0
+    for mark, string in strings.items():
+        place = pieces.index(mark.encode())
+        written.write(pieces[at:place])
+        for start in range(0, len(string), _SLICE):
+            written.write(orjson.dumps(string[start : start + _SLICE])[1:-1])
+        at = place + len(mark)
+    written.write(pieces[at:])
+    return written.getvalue()
+
+
+def _mark_long_strings(value: Any, strings: dict[str, str]) -> Any:
+    """A copy of a value, as far as it has long strings, with a mark in place of each. They are added to `strings`, in
+    the order in which they are written."""
+    if type(value) is str:
+        if len(value) <= _LONG:
+            return value
+        strings[mark := uuid4().hex] = value
+        return mark
+    if type(value) is not dict and type(value) is not list:
+        return value
+    known = len(strings)
+    if type(value) is dict:
+        copy: Any = {key: _mark_long_strings(one, strings) for key, one in value.items()}
+    else:
+        copy = [_mark_long_strings(one, strings) for one in value]
+    return copy if len(strings) > known else value
 
 
 def _find_long_strings(text: bytes) -> Iterator[tuple[int, int]]:

@@ -29,7 +29,8 @@ _T = TypeVar("_T")
 @dataclass(slots=True)
 class RequestContext:
     """A client's request and the pipeline that serves it. `headers` are those of every response to it. If responses are
-    stored, `store` is set as soon as the key is known. `is_large` says that `worker` works on the request.
+    stored, `store` is set as soon as the key is known. `is_large` says that `worker` works on the request,
+    `has_long_strings` that it also writes what is sent: the request may have strings of megabytes.
     `sent_secrets` are the credentials of the calls made so far. `early` is a call that was made before the first
     attempt."""
 
@@ -43,6 +44,7 @@ class RequestContext:
     mask: Mask
     worker: BodyWorker
     is_large: bool = False
+    has_long_strings: bool = False
     store: OwnerStore | None = None
     sent_secrets: SentSecrets = field(default_factory=SentSecrets)
     early: EarlyCall | None = None

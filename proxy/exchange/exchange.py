@@ -17,6 +17,7 @@ from aiohttp.web_response import Response, StreamResponse
 from dragoman.adapters.call import Call
 from dragoman.adapters.extras import read_extra_parameters
 from dragoman.adapters.faults import Fault
+from dragoman.adapters.long_strings import LARGE
 from dragoman.adapters.pipeline import Pipeline
 from dragoman.adapters.rate_headers import write_headers
 from dragoman.adapters.request_properties import find_session
@@ -201,7 +202,7 @@ class Exchange:
     async def _receive_large(self, ctx: RequestContext, body: bytes) -> None:
         """Read the request while other exchanges go on. Raises Fault."""
         ctx.worker.admit()
-        ctx.is_large = True
+        ctx.is_large, ctx.has_long_strings = True, len(body) > LARGE
         self.deadline.enter_phase("large_body", ctx.server.body_timeout)
         await ctx.work(partial(ctx.pipeline.receive, body, self._state.find_task, ctx.server.value_limit))
 

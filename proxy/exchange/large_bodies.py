@@ -4,7 +4,8 @@ Parsing, validating and translating are pure computation. For a body of megabyte
 milliseconds, and nobody else would be served as long as they ran in the event loop. Python lets one thread run at a
 time. It keeps that right (the interpreter's lock) until another thread has waited for `SWITCH` seconds, or as long as
 one call into C takes: a few milliseconds for the values that a body may have. So the thread takes turns with the event
-loop, which serves everyone else in between.
+loop, which serves everyone else in between. The garbage collector waits meanwhile: it would look at every value that
+a call into C has made so far, within that call.
 
 There is one thread, so no more than one body is worked on at a time, and what that takes in memory is taken once.
 Others wait in a queue; requests beyond `most_waiting` are refused, but no reply is, because it has been paid for.
@@ -14,6 +15,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import sys
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -91,10 +93,15 @@ def is_large(body: bytes) -> bool:
 
 def _do(work: Callable[[], _T], outcome: list[_T], failed: list[BaseException]) -> None:
     """Raises nothing: a Future that holds an error is a cycle of references."""
+    collects = gc.isenabled()
+    gc.disable()
     try:
         outcome.append(work())
     except BaseException as error:  # noqa: BLE001 - raised again by whoever waits
         failed.append(error)
+    finally:
+        if collects:
+            gc.enable()
 
 
 async def _wait(job: Future[None]) -> None:

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from random import uniform
 
 from dragoman.adapters.faults import Fault
+from dragoman.adapters.long_strings import write_json
 from dragoman.adapters.pipeline import Attempt, Output, PlannedCall
 from dragoman.proxy.conversations.owner_store import mask_record
 from dragoman.proxy.routing.retry_table import find_rule
@@ -129,8 +131,9 @@ class Transfer:
             recorder = recording.begin_call(self._candidate.label, attempt.receipt, call.number)
         try:
             if early is None:
+                written = await ctx.work(partial(write_json, call.call.body)) if ctx.has_long_strings else None
                 response = await upstream.send(
-                    call.call, stream=call.stream, forwarded=self._forwarded, recorder=recorder
+                    call.call, stream=call.stream, forwarded=self._forwarded, recorder=recorder, written=written
                 )
             else:
                 response = early.take()

@@ -17,6 +17,7 @@ from dragoman.proxy.config.models import Config, Server
 from dragoman.proxy.conversations.stores.factory import open_store
 from dragoman.proxy.conversations.stores.interface import ResponseStore, StoreError
 from dragoman.proxy.http.aiohttp_server import HttpServer
+from dragoman.proxy.http.listener import listen
 from dragoman.proxy.telemetry.inspector import Inspector
 from dragoman.proxy.telemetry.log import Log, LogOutput, create_log
 from dragoman.proxy.telemetry.mask import Mask, collect_secrets
@@ -226,7 +227,7 @@ _LISTEN_HINTS = {
 async def _listen(web_server: HttpServer, host: str, port: int, settings: str) -> asyncio.Server:
     """Listen at an address; `settings` names what decides about it. Raises StartError."""
     try:
-        return await asyncio.get_running_loop().create_server(web_server, host, port, backlog=1024)
+        return await listen(web_server, host, port)
     except OSError as error:
         text = f"cannot listen on {host}:{port}: {error.strerror or error}"
         hint = _LISTEN_HINTS.get(error.errno or 0, "Choose another address or port ({settings}).")

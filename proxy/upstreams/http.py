@@ -75,12 +75,18 @@ class HttpUpstream:
         self._find_sent = lru_cache(maxsize=8)(self._find_sent_secrets)
 
     async def send(
-        self, call: Call, *, stream: bool, forwarded: Headers, recorder: CallRecording | None = None
+        self,
+        call: Call,
+        *,
+        stream: bool,
+        forwarded: Headers,
+        recorder: CallRecording | None = None,
+        written: bytes | None = None,
     ) -> HttpUpstreamResponse:
         """Send a call. Raises Fault."""
         query = _write_query(call.query) if call.query else ""
         head = self._head(call.method, call.path, query, stream, tuple(call.headers.items()))
-        body = b"" if call.method == "GET" else orjson.dumps(call.body)
+        body = b"" if call.method == "GET" else written or orjson.dumps(call.body)
         if len(body) > _LARGE:
             await asyncio.sleep(0)  # others run between writing a large body and sending it
         rest = b"%bContent-Length: %d\r\n\r\n" % (self._write_forwarded(forwarded), len(body))

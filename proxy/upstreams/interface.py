@@ -40,9 +40,16 @@ class UpstreamResponse(Protocol):
 
 class Upstream(Protocol):
     async def send(
-        self, call: Call, *, stream: bool, forwarded: Headers, recorder: CallRecording | None = None
+        self,
+        call: Call,
+        *,
+        stream: bool,
+        forwarded: Headers,
+        recorder: CallRecording | None = None,
+        written: bytes | None = None,
     ) -> UpstreamResponse:
-        """Send a call. `forwarded` are headers of the client; `recorder` gets what is sent. Raises Fault."""
+        """Send a call. `forwarded` are headers of the client; `recorder` gets what is sent; `written` is the call's
+        body as JSON, if it is written already. Raises Fault."""
 
     async def close(self) -> None:
         """Close every connection."""

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.adapters import long_strings
-from dragoman.adapters.long_strings import parse_json
+from dragoman.adapters.long_strings import parse_json, write_json
 from dragoman.contract.json_types import JsonValue
 
 PIECES = (
@@ -39,7 +39,7 @@ PIECES += (" ", "\t", "\x00", '{"a":"', '"}', '","', '":"')
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Few bytes count as large."""
-    for name, size in (("_LARGE", 4), ("_LONG", 6), ("_SLICE", 5)):
+    for name, size in (("LARGE", 4), ("_LONG", 6), ("_SLICE", 5)):
         monkeypatch.setattr(long_strings, name, size)
 
 
@@ -67,6 +67,7 @@ def test_any_text_is_parsed_as_by_orjson(text: bytes) -> None:
 )
 def test_any_value_is_parsed(value: JsonValue) -> None:
     assert parse_json(orjson.dumps(value)) == value
+    assert write_json(value) == orjson.dumps(value)
 
 
 def test_no_long_text_is_parsed_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -82,6 +83,20 @@ def test_no_long_text_is_parsed_at_once(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(long_strings, "orjson", SimpleNamespace(loads=loads, JSONDecodeError=orjson.JSONDecodeError))
     assert parse_json(text) == {"a": [{"image": image}, 1], "b": other, "c": {"d": "e"}}
     assert max(sizes) < 300_000
+
+
+def test_no_long_string_is_written_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    body = {"a": [{"image": "A" * 6_000_000}, 1], "b": '"é\n' * 1_000_000, "c": {"d": "e"}}
+    sizes = []
+
+    def dumps(value: JsonValue) -> bytes:
+        written = orjson.dumps(value)
+        sizes.append(len(written))
+        return written
+
+    monkeypatch.setattr(long_strings, "orjson", SimpleNamespace(dumps=dumps))
+    assert write_json(body) == orjson.dumps(body)
+    assert max(sizes) < 600_000
 
 
 def test_a_small_text_is_not_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -103,9 +103,7 @@ class LitellmDryRun:
         function = f"litellm.{FUNCTIONS[call.path]}"
         return PreparedRequest("CALL", function, {}, orjson.dumps(function_arguments(self._provider, call)))
 
-    async def send(
-        self, call: Call, *, stream: bool, forwarded: Mapping[str, str], recorder: object = None
-    ) -> NoReturn:
+    async def send(self, *_: object, **__: object) -> NoReturn:
         raise AssertionError("a dry run sends nothing")
 
     async def close(self) -> None:

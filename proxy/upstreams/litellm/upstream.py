@@ -53,7 +53,13 @@ class LitellmUpstream:
         self._process = SupervisedUpstream(name, _SOCKET, timeouts, engine)
 
     async def send(
-        self, call: Call, *, stream: bool, forwarded: Headers, recorder: CallRecording | None = None
+        self,
+        call: Call,
+        *,
+        stream: bool,
+        forwarded: Headers,
+        recorder: CallRecording | None = None,
+        written: bytes | None = None,
     ) -> HttpUpstreamResponse:
         """Send a call to the process, without the client's headers. Raises Fault."""
         message = {"arguments": function_arguments(self._provider, call), "settings": self._settings}

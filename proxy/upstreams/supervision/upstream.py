@@ -29,12 +29,18 @@ class SupervisedUpstream:
         self._http = HttpUpstream(name, provider, timeouts, NO_CREDENTIALS, connector)
 
     async def send(
-        self, call: Call, *, stream: bool, forwarded: Headers, recorder: CallRecording | None = None
+        self,
+        call: Call,
+        *,
+        stream: bool,
+        forwarded: Headers,
+        recorder: CallRecording | None = None,
+        written: bytes | None = None,
     ) -> HttpUpstreamResponse:
         """Send a call as soon as the server is ready. Raises Fault."""
         try:
             await self.engine.wait_until_ready()
-            return await self._http.send(call, stream=stream, forwarded=forwarded, recorder=recorder)
+            return await self._http.send(call, stream=stream, forwarded=forwarded, recorder=recorder, written=written)
         except Fault as fault:
             if fault.code in _BROKEN:
                 await self.engine.detect_end()

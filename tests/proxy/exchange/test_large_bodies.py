@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import sys
 import threading
 from collections.abc import AsyncIterator
+from io import BytesIO
+from types import SimpleNamespace
 
+import orjson
 import pytest
 
-from dragoman.adapters import dialects
+from dragoman.adapters import dialects, long_strings
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.pipeline import Attempt, Pipeline
 from dragoman.contract.json_types import JsonObject, JsonValue
 from dragoman.proxy.exchange import large_bodies
 from dragoman.proxy.exchange.large_bodies import BodyWorker, is_large
+from dragoman.proxy.upstreams import http
 from tests.proxy.running_proxy import StartProxy
 from tests.proxy.scripted_upstream import StartUpstream, Step, Wire
 
@@ -81,6 +86,14 @@ async def test_threads_take_turns_quickly_only_as_long_as_there_is_work(worker: 
     with pytest.raises(ZeroDivisionError):
         await worker.run(lambda: 1 // 0)
     assert sys.getswitchinterval() == usual
+
+
+async def test_no_garbage_is_collected_while_a_body_is_worked_on(worker: BodyWorker) -> None:
+    assert await worker.run(gc.isenabled) is False
+    assert gc.isenabled()
+    with pytest.raises(ZeroDivisionError):
+        await worker.run(lambda: 1 // 0)
+    assert gc.isenabled()
 
 
 async def test_requests_beyond_the_limit_are_refused_and_replies_are_not(worker: BodyWorker) -> None:
@@ -169,6 +182,28 @@ async def test_others_are_served_while_a_large_body_is_worked_on(
     gate.may_end.set()
     assert (await answer).status == 200
     assert (LONG.encode() in (await answer).text) is ("request" not in large)
+
+
+async def test_a_request_with_long_strings_is_written_in_slices(
+    proxy: StartProxy, upstream: StartUpstream, wire: Wire, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lengths: list[int] = []
+
+    def dumps(value: JsonValue) -> bytes:
+        written = orjson.dumps(value)
+        lengths.append(len(written))
+        return written
+
+    for module in (long_strings, http):
+        monkeypatch.setattr(module, "orjson", SimpleNamespace(**{**vars(orjson), "dumps": dumps}))
+    up = await upstream(wire.ok)
+    messages = [{"role": "user", "content": "é" * 2_500_000}]
+    body = BytesIO(orjson.dumps({"model": "m", "messages": messages}))
+    p = await proxy(up, speak=dialects)
+    async with p.session.post(p.url, data=body, headers={"Content-Type": "application/json"}) as response:
+        assert response.status == 200
+    assert up.bodies == [{"model": "up", "messages": messages}]
+    assert max(lengths) < 600_000
 
 
 async def test_large_replies_to_several_calls_are_joined(

@@ -1,0 +1,26 @@
+"""Listening sockets, which bound what the kernel holds for a client that does not read."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Callable
+
+__all__ = ["MOST_UNSENT", "listen"]
+
+MOST_UNSENT = 16 * 1024
+"""Bytes that the kernel takes for a connection before it has sent them. A fixed send buffer would also limit what is on
+its way, and so how fast a client far away gets a large reply; by itself the buffer grows to 4 MB."""
+
+_BACKLOG = 1024
+
+
+async def listen(create_protocol: Callable[[], asyncio.BaseProtocol], host: str, port: int) -> asyncio.Server:
+    """Listen at an address. The accepted sockets have the options of the listening one. Raises OSError."""
+    loop = asyncio.get_running_loop()
+    listener = await loop.create_server(create_protocol, host, port, backlog=_BACKLOG, start_serving=False)
+    if option := getattr(socket, "TCP_NOTSENT_LOWAT", None):  # Linux and macOS have it
+        for one in listener.sockets:
+            one.setsockopt(socket.IPPROTO_TCP, option, MOST_UNSENT)
+    await listener.start_serving()
+    return listener
