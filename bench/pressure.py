@@ -5,11 +5,11 @@
     python bench/pressure.py hedge [--seconds 20] [--rate 50]
 
 `stall` lets clients ask for streams and read nothing, while the upstream sends as fast as it can; it prints by how much
-the proxy's memory grows. `outage` sends requests at a steady rate to a model with three targets that answer 503, and
-then recover; it prints how many calls the targets get for each request, and how long the recovery takes. `hedge` sends
-requests to a model with two targets that answer after 20 ms, but three of a hundred times after 2 s; it prints the 99th
-percentile without hedging and with `hedge_after: 100ms`, and how many calls that costs. Everything runs on 127.0.0.1.
-Linux only. The last line is the figure.
+the proxy's memory grows, and that of the kernel for all TCP connections of the machine. `outage` sends requests at a
+steady rate to a model with three targets that answer 503, and then recover; it prints how many calls the targets get
+for each request, and how long the recovery takes. `hedge` sends requests to a model with two targets that answer after
+20 ms, but three of a hundred times after 2 s; it prints the 99th percentile without hedging and with `hedge_after:
+100ms`, and how many calls that costs. Everything runs on 127.0.0.1. Linux only. The last line is the figure.
 """
 
 from __future__ import annotations
@@ -86,6 +86,12 @@ def measure_memory(pid: int) -> float:
     return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * PAGE_MB
 
 
+def measure_kernel() -> float:
+    """The memory of the kernel for all TCP connections of the machine in MB."""
+    words = Path("/proc/net/sockstat").read_text().partition("TCP:")[2].split()
+    return int(words[words.index("mem") + 1]) * PAGE_MB
+
+
 async def read_request(reader: asyncio.StreamReader) -> bool:
     """Read one request; False at the end of the connection."""
     try:
@@ -102,7 +108,7 @@ async def read_request(reader: asyncio.StreamReader) -> bool:
 async def run_stall(options: argparse.Namespace, stack: ExitStack) -> bool:
     server = await asyncio.start_server(flood, "127.0.0.1", 0)
     port, pid = start_proxy(stack, [server.sockets[0].getsockname()[1]])
-    before, clients = measure_memory(pid), []
+    before, kernel, clients = measure_memory(pid), measure_kernel(), []
     for number in range(options.count):
         client = stack.enter_context(socket.socket())
         client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
@@ -115,13 +121,16 @@ async def run_stall(options: argparse.Namespace, stack: ExitStack) -> bool:
     for _ in range(16):
         await asyncio.sleep(1)
         grown = max(grown, measure_memory(pid) - before)
+    kernel = measure_kernel() - kernel
     server.close()
-    print(f"{options.count} readers that stall: {grown:.0f} MB, {1000 * grown / options.count:.0f} kB each")
+    each = 1000 * grown / options.count
+    print(f"{options.count} readers that stall: {grown:.0f} MB, {each:.0f} kB each; {kernel:.0f} MB in the kernel")
     return bool(grown <= options.most_mb)
 
 
 async def flood(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     """Send a stream of 30 MB as fast as it is taken."""
+    writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)  # not the proxy's memory
     try:
         if await read_request(reader):
             writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n")

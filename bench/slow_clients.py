@@ -5,8 +5,9 @@
 `head` sends a byte of a request's head each second, `body` ten bytes of its body, and `read` reads 1 kB of a stream
 each second, which the upstream sends as fast as it can. Who is refused or cut off comes again. Once the buffers of the
 streams are full, two neighbors ask for /live every 2 ms, and send small chat requests. For each kind, the last lines
-say how much the memory of the server grows, how long the neighbors wait, compared with their waits without slow
-clients, and how much of a core it uses. Everything runs on 127.0.0.1. Linux only.
+say how much the memory of the server grows, and that of the kernel for all TCP connections, how long the neighbors
+wait, compared with their waits without slow clients, and how much of a core it uses. Everything runs on 127.0.0.1.
+Linux only.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from _processes import free_port, run_process, wait_until_listening
-from pressure import REPLY, flood, measure_memory, write_request
+from pressure import REPLY, flood, measure_kernel, measure_memory, write_request
 
 __all__: list[str] = []
 
@@ -60,9 +61,10 @@ http {{
 
 @dataclass
 class Figures:
-    """Of one kind: MB, milliseconds, and the share of a core."""
+    """Of one kind: MB of the server and of the kernel, milliseconds, and the share of a core."""
 
     grown: float
+    kernel: float
     alone: dict[str, float]
     slow: dict[str, float]
     cpu: float
@@ -75,7 +77,8 @@ class Figures:
         waits = ", ".join(
             f"p99 of /{case} {self.slow[case]:.1f} ms (alone {self.alone[case]:.1f})" for case in self.slow
         )
-        return f"{kind}: {count} slow clients, {self.grown:.0f} MB, {waits}, {100 * self.cpu:.0f} % of a core"
+        memory = f"{self.grown:.0f} MB, {self.kernel:.0f} MB in the kernel"
+        return f"{kind}: {count} slow clients, {memory}, {waits}, {100 * self.cpu:.0f} % of a core"
 
 
 def main() -> None:
@@ -107,7 +110,7 @@ async def measure(behave: Behavior, options: argparse.Namespace, stack: ExitStac
     port, pid = start_server(options.server, stack)
     await asyncio.to_thread(measure_waits, port, WARM_UP)
     alone = await asyncio.to_thread(measure_waits, port, ALONE)
-    before, stop = measure_memory(pid), asyncio.Event()
+    before, kernel, stop = measure_memory(pid), measure_kernel(), asyncio.Event()
     clients = [asyncio.create_task(be_slow(port, behave, number, stop)) for number in range(options.count)]
     grown = await settle(pid) - before
     cpu, began = read_cpu(pid), time.monotonic()
@@ -116,9 +119,10 @@ async def measure(behave: Behavior, options: argparse.Namespace, stack: ExitStac
         grown = max(grown, measure_memory(pid) - before)
         await asyncio.sleep(0.2)
     share = (read_cpu(pid) - cpu) / (time.monotonic() - began)
+    kernel = measure_kernel() - kernel
     stop.set()
     await asyncio.gather(*clients)
-    return Figures(grown, alone, await waiting, share)
+    return Figures(grown, kernel, alone, await waiting, share)
 
 
 async def settle(pid: int) -> float:
