@@ -1,6 +1,7 @@
 """`python -m tools.release [--out DIR] [--tag]`: builds a release, checks it and, with `--tag`, tags the commit.
 
-    1. exports the commit, so that nothing of the working tree gets into the files, and builds wheel and sdist
+    1. exports the commit, so that nothing of the working tree gets into the files; makes the README's links absolute,
+       and builds wheel and sdist
     2. checks their metadata and contents, and that the sdist builds the same wheel
     3. installs the wheel in an empty environment, where it has to answer requests (`.ci/smoke.py`)
     4. writes the SBOM of that environment (`tools.supply_chain`) and SHA256SUMS
@@ -27,6 +28,7 @@ from tempfile import TemporaryDirectory
 from packaging.metadata import Metadata
 
 import dragoman
+from tools.readme_links import find_relative_links, replace_relative_links
 
 __all__ = [
     "ReleaseError",
@@ -71,6 +73,7 @@ def build_release(out: Path) -> None:
     with TemporaryDirectory() as folder:
         source, second = Path(folder, "source"), Path(folder, "second")
         _export(source)
+        _adapt_readme(source)
         _run("uv", "build", "--quiet", "--sdist", "--wheel", "--out-dir", out, source)
         [wheel], [sdist] = out.glob("*.whl"), out.glob("*.tar.gz")
         _run("uv", "build", "--quiet", "--wheel", "--out-dir", second, sdist)
@@ -109,6 +112,8 @@ def check_metadata(wheel: Path) -> None:
             raise ReleaseError("\n".join(map(str, errors.exceptions))) from None
     if not found.description or found.description_content_type != "text/markdown":
         raise ReleaseError("the metadata has no description in Markdown")
+    if links := find_relative_links(found.description):
+        raise ReleaseError(f"the description has relative links, which an index cannot follow: {', '.join(links)}")
     if str(found.version) != dragoman.__version__:
         raise ReleaseError(f"the wheel has version {found.version}, dragoman {dragoman.__version__}")
 
@@ -118,7 +123,8 @@ def check_wheel(wheel: Path, source: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         names = {name for name in archive.namelist() if not name.endswith("/")}
     info = f"dragoman-{dragoman.__version__}.dist-info/"
-    outside = sorted(name for name in names if not name.startswith(("dragoman/", info)))
+    manual = f"dragoman-{dragoman.__version__}.data/data/share/man/man1/dragoman.1"
+    outside = sorted(name for name in names if not name.startswith(("dragoman/", info)) and name != manual)
     if outside:
         raise ReleaseError(f"the wheel has files outside of the package: {', '.join(outside)}")
     modules = {str(file.relative_to(source)) for file in _walk(source / "dragoman") if file.suffix == ".py"}
@@ -149,6 +155,14 @@ def _export(folder: Path) -> None:
     _run("git", "archive", "--format", "tar", "--output", archive, "HEAD")
     with tarfile.open(archive) as files:
         files.extractall(folder, filter="data")
+
+
+def _adapt_readme(source: Path) -> None:
+    """Let the links of the README lead to the repository that pyproject.toml names as `Source` among its urls."""
+    project = tomllib.loads((source / "pyproject.toml").read_text("utf-8"))["project"]
+    readme, repository = source / "README.md", project.get("urls", {}).get("Source")
+    text = replace_relative_links(readme.read_text("utf-8"), repository, f"v{dragoman.__version__}")
+    readme.write_text(text, "utf-8")
 
 
 def _try_wheel(wheel: Path, environment: Path, source: Path) -> str:

@@ -33,6 +33,12 @@ __all__ = ["Forecast", "LearnError", "Learner", "forecast_cost"]
 _TAG = re.compile(r"\s*<(think|thinking|thought|reasoning)>")
 _END_TAG = re.compile(r"</(think|thinking|thought|reasoning)>")
 
+_UNSEEN: Mapping[str, str] = {
+    "limits.max_tokens": "only a request for more tokens than the limit shows it, and an endpoint may write them all",
+    "reasoning_replay": "what a model makes of earlier reasoning cannot be seen from outside",
+}
+_ONE_WAY = "the key was accepted as the dialect sends it; other ways were not tried"
+
 
 class LearnError(Exception):
     """Nothing can be learned; the text says why and what to do."""
@@ -89,6 +95,10 @@ class Learner:
         self.findings.requests, self.findings.tokens = asker.requests, asker.tokens
         if self.findings.dialect:
             _note_quirks(self.findings, asker)
+        for name, why in _UNSEEN.items():
+            self.findings.give_up(name, why)
+        if self.key is not None:
+            self.findings.give_up("auth", _ONE_WAY)
 
     async def _choose(self, asker: Asker) -> None:
         self.say("dialect and address")

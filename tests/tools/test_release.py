@@ -51,6 +51,11 @@ def test_a_wheel_with_the_package_is_accepted(source: Path) -> None:
     check_wheel(write_wheel(source / "a.whl", **WHOLE), source)
 
 
+def test_a_wheel_may_bring_the_manual_page(source: Path) -> None:
+    manual = {f"dragoman-{VERSION}.data/data/share/man/man1/dragoman.1": ""}
+    check_wheel(write_wheel(source / "a.whl", **WHOLE, **manual), source)
+
+
 @pytest.mark.parametrize("name", ["tools/release.py", "tests/test_x.py", "proxy/__init__.py", "docs/README.md"])
 def test_a_wheel_with_other_files_is_refused(name: str, source: Path) -> None:
     with pytest.raises(ReleaseError, match=f"outside of the package: {name}"):
@@ -71,6 +76,7 @@ def test_a_wheel_that_lacks_a_module_is_refused(source: Path) -> None:
         (METADATA.replace(VERSION, "999.0"), "999.0"),
         (METADATA.replace("text/markdown", "text/x-rst"), "no description in Markdown"),
         (f"{HEAD}\n", "no description in Markdown"),
+        (f"{METADATA}[Clients](docs/clients.md)\n", r"relative links, .*: docs/clients\.md"),
     ],
 )
 def test_wrong_metadata_are_refused(text: str, error: str, tmp_path: Path) -> None:

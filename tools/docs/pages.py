@@ -13,6 +13,7 @@ from dragoman.schemas import load
 from .command_page import command_page
 from .dialect_page import dialect_page
 from .losses_page import losses_page
+from .manual_page import manual_page
 from .models_page import models_page
 from .quirks_page import quirks_page
 from .settings_page import settings_page
@@ -27,6 +28,7 @@ def make_pages() -> dict[str, str]:
     return {
         **made,
         "command-line.md": command_page(),
+        "dragoman.1": manual_page(),
         "losses.md": losses_page(dialects),
         "model-facts.md": models_page(load_families()),
         "quirks.md": quirks_page(load_quirks().values()),

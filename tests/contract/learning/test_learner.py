@@ -56,6 +56,12 @@ def _list_unclear_protocols(findings: Findings) -> list[str]:
     return [name.partition(".")[2] for name in findings.unknown if name.startswith("protocols.")]
 
 
+async def test_what_nobody_outside_can_see_is_said() -> None:
+    async with FakeProvider("openai") as fake:
+        findings = await learn_fake(fake)
+    assert {"limits.max_tokens", "reasoning_replay"} <= findings.unknown.keys()
+
+
 @pytest.mark.parametrize("dialect", [name for name in DIALECTS if load_dialect(name).models is not None])
 async def test_the_model_is_the_one_that_the_endpoint_lists(dialect: str) -> None:
     async with FakeProvider(dialect) as fake:

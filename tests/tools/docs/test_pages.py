@@ -60,11 +60,12 @@ def test_a_stale_block_of_a_handwritten_page_is_named(tmp_path: Path) -> None:
 
 def test_writing_twice_gives_the_same(tmp_path: Path, made: dict[str, str]) -> None:
     write_pages(tmp_path)
-    assert {str(file.relative_to(tmp_path)): file.read_text("utf-8") for file in tmp_path.rglob("*.md")} == made
+    written = {str(file.relative_to(tmp_path)): file for file in tmp_path.rglob("*") if file.is_file()}
+    assert {name: file.read_text("utf-8") for name, file in written.items()} == made
 
 
 def test_every_page_says_that_it_is_generated(made: dict[str, str]) -> None:
-    tables = {"command-line.md", "losses.md", "model-facts.md", "quirks.md", "settings.md"}
+    tables = {"command-line.md", "dragoman.1", "losses.md", "model-facts.md", "quirks.md", "settings.md"}
     assert made.keys() == tables | {f"dialects/{name}.md" for name in dialects}
     for text in made.values():
         assert COMMAND in text.partition("\n")[0]
