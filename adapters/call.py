@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from os import urandom
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, TypeAlias
 
@@ -35,7 +35,7 @@ MaxTokensName: TypeAlias = Literal["max_tokens", "max_completion_tokens"]
 
 def new_id(prefix: str) -> str:
     """Return a new id: `prefix`, an underscore and 32 random hexadecimal digits."""
-    return f"{prefix}_{uuid.uuid4().hex}"
+    return f"{prefix}_{urandom(16).hex()}"
 
 
 _NOTHING: Mapping[str, str] = MappingProxyType({})

@@ -127,11 +127,20 @@ def is_too_deep(value: Any, text: bytes) -> bool:
     if type(value) is not dict and type(value) is not list:
         return False
     for _ in range(MAX_DEPTH):
-        children = (child for parent in level for child in (parent.values() if type(parent) is dict else parent))
-        level = [child for child in children if type(child) is dict or type(child) is list]
+        level = _list_holders(level)
         if not level:
             return False
     return True
+
+
+def _list_holders(level: list[Any]) -> list[Any]:
+    """The objects and arrays directly in these objects and arrays."""
+    return [
+        child
+        for parent in level
+        for child in (parent.values() if type(parent) is dict else parent)
+        if type(child) is dict or type(child) is list
+    ]
 
 
 @dataclass(eq=False, slots=True)
@@ -165,8 +174,7 @@ def _count_keys(value: JsonObject) -> int:
     level: list[Any] = [value]
     while level:
         count += sum(len(one) for one in level if type(one) is dict)
-        children = (child for one in level for child in (one.values() if type(one) is dict else one))
-        level = [child for child in children if type(child) is dict or type(child) is list]
+        level = _list_holders(level)
     return count
 
 

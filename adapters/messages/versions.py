@@ -10,6 +10,7 @@ version 2026-10-21".
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import cache
 from typing import Any, NamedTuple
 
 from dragoman.adapters.call import JsonObject
@@ -44,13 +45,16 @@ def list_foreign(body: JsonObject, version: str, validator: Validator) -> list[P
     What is null or empty counts as absent in messages, and what is null everywhere. `validator` is that of the
     dialect's requests.
     """
-    properties = validator.schema["properties"]
-    names = [
-        name
-        for name, value in body.items()
-        if value is not None and version not in properties.get(name, {}).get("x-versions", (version,))
-    ]
+    foreign = _list_foreign_names(validator, version)
+    names = [name for name, value in body.items() if name in foreign and value is not None]
     return [*((name,) for name in names), *_list_foreign_blocks(body, _LACKS.get(version, ()))]
+
+
+@cache
+def _list_foreign_names(validator: Validator, version: str) -> frozenset[str]:
+    """The parameters that only other versions have."""
+    properties = validator.schema["properties"]
+    return frozenset(name for name, rule in properties.items() if version not in rule.get("x-versions", (version,)))
 
 
 def check_version(body: JsonObject, version: str, validator: Validator) -> None:

@@ -41,7 +41,8 @@ def new_response(request: JsonObject, response_id: str, model: str, created_at: 
 
     `created_at` is in seconds since 1970.
     """
-    echoed = {key: default if request.get(key) is None else request[key] for key, default in _ECHOED.items()}
+    given = {key: value for key, value in request.items() if key in _ECHOED and value is not None}
+    echoed = {**_ECHOED, **given}
     fill_settings(echoed)
     reasoning = request.get("reasoning")
     return {

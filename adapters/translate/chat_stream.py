@@ -53,8 +53,8 @@ class ChatStreamTranslator(StreamTranslatorBase, Generic[Reasoning]):
     """
 
     protocol: ClassVar[str]
-    choice_keys: ClassVar[frozenset[str]] = frozenset(CHOICE_KEYS)
-    message_keys: ClassVar[frozenset[str]] = frozenset(MESSAGE_KEYS)
+    choice_keys: ClassVar[frozenset[str]] = CHOICE_KEYS
+    message_keys: ClassVar[frozenset[str]] = MESSAGE_KEYS
 
     def __init__(self, ctx: Context) -> None:
         super().__init__()

@@ -24,7 +24,7 @@ from .unused_keys import record_unused_keys
 __all__ = ["PlacedBlock", "PlacedPart", "keep_marks", "list_part_places", "to_content", "to_parts"]
 
 _MARK = "cache_control"
-_TEXT_KEYS = ("type", "text", "citations", _MARK)
+_TEXT_KEYS = frozenset({"type", "text", "citations", _MARK})
 _PLAIN_TEXT = {"type", "text"}
 _FILE_NAME = "document.pdf"
 _SEPARATOR = "\n\n"

@@ -48,6 +48,8 @@ from .unused_keys import record_unused_keys
 __all__ = ["message_to_chat_reply", "to_message"]
 
 _PROTOCOL = "Messages"
+_CHOICE_KEYS = CHOICE_KEYS | ENDING_KEYS
+_MESSAGE_KEYS = MESSAGE_KEYS | {"citations"}
 
 
 def message_to_chat_reply(reply: JsonObject, ctx: Context) -> JsonObject:
@@ -127,8 +129,8 @@ def to_message(reply: JsonObject, request: JsonObject, ctx: Context) -> JsonObje
 
 def _to_blocks(choice: JsonObject, path: Path, ctx: Context) -> list[JsonObject]:
     message, inner = choice["message"], (*path, "message")
-    record_unused_keys(choice, (*CHOICE_KEYS, *ENDING_KEYS), path, ctx, _PROTOCOL)
-    record_unused_keys(message, (*MESSAGE_KEYS, "citations"), inner, ctx, _PROTOCOL)
+    record_unused_keys(choice, _CHOICE_KEYS, path, ctx, _PROTOCOL)
+    record_unused_keys(message, _MESSAGE_KEYS, inner, ctx, _PROTOCOL)
     for key in ("content", "refusal"):
         if (choice.get("logprobs") or {}).get(key):
             ctx.receipt.record_drop((*path, "logprobs", key), "Messages has no log probabilities")

@@ -73,7 +73,7 @@ class _Conversation:
         """Add the item at `path`. Raises Fault if chat cannot express it."""
         kind = item.get("type") or ("message" if "role" in item else "item_reference")
         used = ITEM_KEYS.get(kind)
-        if used is not None and not item.keys() <= used:
+        if used is not None:
             record_unused_keys(item, used, path, self._ctx, "chat")
         if kind == "reasoning":
             self._turn = None
@@ -133,8 +133,7 @@ class _Conversation:
         text, refusal = content or "", ""
         if isinstance(content, list):
             for i, part in enumerate(content):
-                if not part.keys() <= _ANSWER_KEYS:
-                    record_unused_keys(part, _ANSWER_KEYS, (*path, "content", i), self._ctx, "chat")
+                record_unused_keys(part, _ANSWER_KEYS, (*path, "content", i), self._ctx, "chat")
             text = "".join(str(part.get("text", "")) for part in content if part.get("type") != "refusal")
             refusal = "".join(str(part.get("refusal", "")) for part in content if part.get("type") == "refusal")
         if text or not refusal:

@@ -14,6 +14,7 @@ __all__ = ["list_chat_places", "list_part_places", "to_chat_parts", "to_response
 
 _FILE_KEYS = ("file_id", "file_data", "filename", "file_url")
 _TEXTS = ("input_text", "output_text", "text")
+_PLAIN_TEXT = {"type", "text"}
 _CHAT_USES = {
     **dict.fromkeys(_TEXTS, ("text",)),
     "input_image": ("image_url", "detail"),
@@ -59,8 +60,9 @@ def list_chat_places(part: JsonObject) -> Places:
 
 def _to_chat_part(part: JsonObject, path: Path, ctx: Context) -> JsonObject:
     kind = part.get("type")
-    neutral = ("detail",) if part.get("detail") == "auto" else ()
-    record_unused_keys(part, ("type", *_CHAT_USES.get(str(kind), ()), *neutral), path, ctx, "chat")
+    if part.keys() != _PLAIN_TEXT:
+        neutral = ("detail",) if part.get("detail") == "auto" else ()
+        record_unused_keys(part, ("type", *_CHAT_USES.get(str(kind), ()), *neutral), path, ctx, "chat")
     if kind in _TEXTS:
         return {"type": "text", "text": str(part.get("text", ""))}
     if kind == "input_image" and isinstance(part.get("image_url"), str):

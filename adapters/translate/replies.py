@@ -44,19 +44,21 @@ __all__ = [
     "to_responses_reply",
 ]
 
-CALL_KEYS = ("index", "id", "type", "function", "custom", *CARRIED_KEYS)
-CHOICE_KEYS = ("index", "message", "delta", "logprobs", "finish_reason", "native_finish_reason")
-MESSAGE_KEYS = (
-    "role",
-    "content",
-    "refusal",
-    "annotations",
-    "audio",
-    "tool_calls",
-    "function_call",
-    "reasoning_content",
-    "reasoning_signature",
-    "reasoning_details",
+CALL_KEYS = frozenset({"index", "id", "type", "function", "custom", *CARRIED_KEYS})
+CHOICE_KEYS = frozenset({"index", "message", "delta", "logprobs", "finish_reason", "native_finish_reason"})
+MESSAGE_KEYS = frozenset(
+    {
+        "role",
+        "content",
+        "refusal",
+        "annotations",
+        "audio",
+        "tool_calls",
+        "function_call",
+        "reasoning_content",
+        "reasoning_signature",
+        "reasoning_details",
+    }
 )
 """The keys of a tool call, a choice, and a message or delta of chat that Responses can express."""
 
@@ -68,7 +70,7 @@ NO_TEXT = "the annotations belong to no text"
 SECOND_CALL = "the calls in tool_calls are used"
 
 _CHAT_REPLY, _RESPONSE = "hub/chat.reply", "hub/responses.reply"
-_CHAT_USED = ("id", "object", "created", "model", "choices", "usage", "service_tier")
+_CHAT_USED = frozenset({"id", "object", "created", "model", "choices", "usage", "service_tier"})
 _DEFAULT_TIER = "default"
 _INCOMPLETE = {"length": "max_output_tokens", "content_filter": "content_filter"}
 _FINISH = {reason: finish for finish, reason in _INCOMPLETE.items()}

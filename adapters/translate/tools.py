@@ -260,8 +260,7 @@ def _to_chat_function(tool: JsonObject, name: str, path: Path, ctx: Context) -> 
         ctx.receipt.record_conversion(path, f"the tool {name} is a function in chat")
         record_unused_keys(tool, ("type", "name", "environment", "allowed_callers"), path, ctx, "chat")
         return built_in.to_function()
-    if not tool.keys() <= _TOOL_KEYS:
-        record_unused_keys(tool, _TOOL_KEYS, path, ctx, "chat")
+    record_unused_keys(tool, _TOOL_KEYS, path, ctx, "chat")
     function = {key: tool[key] for key in _FUNCTION_KEYS if tool.get(key) is not None}
     return {"type": "function", "function": {**function, "name": name}}
 

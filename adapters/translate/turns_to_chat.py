@@ -104,8 +104,7 @@ class _Conversation:
 
     def add_turn(self, turn: JsonObject, path: Path) -> None:
         """Add a turn. Raises Fault if chat cannot express it."""
-        if not turn.keys() <= _TURN_KEYS:
-            record_unused_keys(turn, _TURN_KEYS, path, self._ctx, "chat")
+        record_unused_keys(turn, _TURN_KEYS, path, self._ctx, "chat")
         blocks = list_blocks(turn.get("content"), (*path, "content"))
         if turn["role"] == "assistant":
             if self._answer_path:

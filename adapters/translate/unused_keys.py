@@ -30,7 +30,7 @@ ITEM_KEYS: Mapping[Any, frozenset[str]] = {
 }
 """The keys of each type of item that chat can express, or that mean nothing outside Responses."""
 
-PART_KEYS = ("type", "text", "refusal", "annotations", "logprobs")
+PART_KEYS = frozenset({"type", "text", "refusal", "annotations", "logprobs"})
 """The keys of a part of an assistant's message in Responses that chat can express."""
 
 _PADDING = frozenset({"obfuscation"})  # keys of stream events without a meaning
@@ -38,6 +38,8 @@ _PADDING = frozenset({"obfuscation"})  # keys of stream events without a meaning
 
 def record_unused_keys(holder: JsonObject, used: Container[str], path: Path, ctx: Context, protocol: str) -> None:
     """Record each key of `holder` that is not in `used`, unless its value is empty; `protocol` lacks the key."""
+    if isinstance(used, frozenset) and holder.keys() <= used:
+        return
     for key, value in holder.items():
         if key not in used and value not in _NOTHING:
             ctx.receipt.record_drop((*path, key), f"{protocol} has no place for it")
@@ -52,6 +54,8 @@ def carry_reply_keys(
     Every other key is recorded as a loss: one that only the protocol of `reply` has, or whose name means something
     else in the protocol of `made`.
     """
+    if isinstance(used, frozenset) and reply.keys() <= used:
+        return {}
     known, taken = (load(hub)["properties"].keys() for hub in hubs)
     carried: JsonObject = {}
     for key, value in reply.items():
