@@ -24,7 +24,7 @@ from dragoman.adapters.faults import Fault
 from dragoman.proxy.config.models import Server
 from dragoman.proxy.config.urls import is_loopback
 
-__all__ = ["BrowserRules"]
+__all__ = ["BrowserRules", "find_host_name"]
 
 _METHODS = "GET, HEAD, POST, DELETE"
 _MAX_AGE = "600"  # seconds for which a browser may remember the answer to a preflight request
@@ -84,12 +84,14 @@ class BrowserRules:
 
     def _find_host(self, host: str) -> bool:
         """Whether the value of the header Host is one that no page of another site can send."""
-        name = _strip_port(host).lower().removesuffix(".")
+        name = find_host_name(host)
         return is_loopback(name) or _is_address(name) or name in self._hosts
 
 
-def _strip_port(host: str) -> str:
-    return host.rpartition("]")[0].removeprefix("[") if host.startswith("[") else host.partition(":")[0]
+def find_host_name(host: str) -> str:
+    """The name or address in the value of a header Host, in lower case, without the port."""
+    name = host.rpartition("]")[0].removeprefix("[") if host.startswith("[") else host.partition(":")[0]
+    return name.lower().removesuffix(".")
 
 
 def _is_address(name: str) -> bool:

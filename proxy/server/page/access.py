@@ -20,6 +20,7 @@ from http.cookies import CookieError, SimpleCookie
 from dragoman.adapters.faults import Fault
 from dragoman.proxy.config.models import Config
 from dragoman.proxy.config.urls import is_loopback
+from dragoman.proxy.http.browser_rules import find_host_name
 
 __all__ = ["CSRF_HEADER", "SECURITY_HEADERS", "PageAccess", "can_serve_page", "is_local_request", "is_open_page"]
 
@@ -71,8 +72,7 @@ def is_open_page(config: Config) -> bool:
 def is_local_request(host: str, headers: Mapping[str, str]) -> bool:
     """Whether a request comes from this machine, as far as its head says: it names a loopback host, and no other server
     has forwarded it."""
-    name = host.rpartition("]")[0].removeprefix("[") if host.startswith("[") else host.partition(":")[0]
-    if not is_loopback(name.lower().removesuffix(".")):
+    if not is_loopback(find_host_name(host)):
         return False
     names = map(str.lower, headers)
     return not any(one in _FORWARDING or one.startswith("x-forwarded-") for one in names)

@@ -17,6 +17,8 @@ from urllib.parse import urlsplit
 from dragoman.adapters.call import JsonObject
 from dragoman.adapters.faults import Fault
 from dragoman.proxy.config.models import Config
+from dragoman.proxy.config.urls import is_loopback
+from dragoman.proxy.http.browser_rules import find_host_name
 from dragoman.proxy.telemetry.content_mask import is_secret_header
 
 __all__ = ["EXPORTS", "Export"]
@@ -58,14 +60,14 @@ class Export(NamedTuple):
 
 
 def write_curl(shown: JsonObject, config: Config) -> Export:
-    """The client's request as a command. The key comes from the environment."""
+    """The client's request as a command, to this machine. The key comes from the environment."""
     message = _read_request(shown)
     headers = dict(message["headers"])
-    host = headers.get("Host") or headers.get("host") or f"localhost:{config.server.port}"
+    host = _choose_host(headers, config)
     _, target, _ = str(message["line"]).split(" ")
     parts = [f"curl -sS -N {shlex.quote(f'http://{host}{target}')}"]
     parts += [f"-H {_quote_header(name, value)}" for name, value in headers.items() if _is_sent_by_curl(name)]
-    parts += ["-H 'Content-Type: application/json'", f"--data-binary {shlex.quote(message['body'])}"]
+    parts += ["-H 'Content-Type: application/json'", f"--data-raw {shlex.quote(message['body'])}"]
     return Export(f"{_name_file(shown)}.sh", " \\\n  ".join(parts) + "\n")
 
 
@@ -211,6 +213,12 @@ def _list_chunks(reply: JsonObject, began_ms: float) -> list[JsonObject]:
 def _find_base_address(config: Config, target: str) -> str:
     found = next((one for name, one in config.providers.items() if target.startswith(f"{name}/")), None)
     return "" if found is None else found.base_address
+
+
+def _choose_host(headers: Mapping[str, str], config: Config) -> str:
+    """The host that the client named if it is this machine: another one could be where somebody waits for the key."""
+    named = next((value for name, value in headers.items() if name.lower() == "host"), "")
+    return named if is_loopback(find_host_name(named)) else f"localhost:{config.server.port}"
 
 
 def _is_sent_by_curl(name: str) -> bool:

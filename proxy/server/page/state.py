@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import AsyncIterator, Mapping
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
 
 from dragoman.adapters.call import JsonObject
 from dragoman.proxy.config.models import Config
@@ -63,12 +62,11 @@ def _describe_provider(
     provider: ProviderState, config: Config, targets: Mapping[str, TargetHealth | None]
 ) -> JsonObject:
     configured = config.providers[provider.name]
-    address = urlsplit(configured.base_address)
     return {
         "name": provider.name,
         "dialect": provider.dialect.name,
         "engine": configured.engine,
-        "url": configured.base_address.replace(f"{address.username}:{address.password}@", ""),
+        "url": configured.base_address,
         "protocols": [*provider.protocols],
         "in_flight": provider.slots.in_use,
         "waiting": provider.slots.waiting,

@@ -62,6 +62,21 @@ async def test_the_command_sends_the_same_request(
     assert dict(latest["client"]["request"]["headers"])["X-Extra"] == "$(id)'\""
 
 
+async def test_the_command_sends_a_key_and_files_to_nobody_else(session: aiohttp.ClientSession) -> None:
+    async with run_page_rig(
+        keys=[{"name": "a", "key": "sk-of-the-client-0123456789"}], server={"admin_port": 0}
+    ) as rig:
+        headers = {"Host": "evil.test", "Authorization": "Bearer sk-of-the-client-0123456789"}
+        headers["Content-Type"] = "application/json"
+        async with session.post(f"{rig.url}/v1/chat/completions", data="@/etc/hostname", headers=headers) as answer:
+            assert answer.status == 400
+        assert rig.admin is not None
+        text = await export(PageClient(session, rig.admin.url), "curl")
+    assert "evil" not in text
+    assert "http://localhost:" in text
+    assert "--data-raw @/etc/hostname" in text
+
+
 @pytest.mark.parametrize("is_stream", [False, True])
 async def test_a_fake_plays_the_recording(
     page: PageClient, rig: RunningProxy, session: aiohttp.ClientSession, tmp_path: Path, is_stream: bool
