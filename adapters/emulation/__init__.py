@@ -17,6 +17,10 @@ format_tool         `response_format` by a tool with the schema as its parameter
 format_instruction  `response_format` by an instruction; the answer is checked
 tool_instruction    `tools` by an instruction; calls are text (`tool_text`)
 counted_usage       usage that the provider does not report
+
+Without a call:
+
+counted_tokens      `count_tokens` of Messages
 """
 
 __all__: list[str] = []

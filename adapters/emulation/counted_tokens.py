@@ -18,13 +18,12 @@ from dragoman.adapters.call import Context, JsonObject
 from dragoman.adapters.faults import Fault
 
 from .interface import Emulation
+from .texts import ANSWER_TOKENS, MESSAGE_TOKENS, walk_texts
 from .tokenizers import find_encoding, find_table, has_tables, load_encoding
 
 __all__ = ["COUNTED_TOKENS"]
 
 _PLACE = ("input_tokens",)
-_MESSAGE_TOKENS = 4  # around each message: its beginning, its role, its end
-_ANSWER_TOKENS = 3  # that begin the answer
 _TOOL_TOKENS = 8  # around each tool
 _IMAGE_TOKENS = 1600
 _BYTES_PER_TOKEN = 3.5
@@ -43,7 +42,7 @@ def _split(ctx: Context) -> list[Context]:
 
 def _join(replies: list[JsonObject], ctx: Context) -> JsonObject:
     request, name = ctx.request, find_table(ctx.target.facts.tokenizer) or find_encoding(ctx.request)
-    texts = [*_walk(request.get("system")), *_walk(request["messages"])]
+    texts = [*walk_texts([request.get("system"), request["messages"]], _list_parts)]
     texts += [orjson.dumps(tool).decode() for tool in request.get("tools") or ()]
     if name is not None and has_tables():
         encoding = load_encoding(name)
@@ -53,28 +52,19 @@ def _join(replies: list[JsonObject], ctx: Context) -> JsonObject:
             math.ceil(sum(len(text.encode()) for text in texts) / _BYTES_PER_TOKEN),
             "from the length of the text",
         )
-    count += _MESSAGE_TOKENS * len(request["messages"]) + _ANSWER_TOKENS
+    count += MESSAGE_TOKENS * len(request["messages"]) + ANSWER_TOKENS
     count += _TOOL_TOKENS * len(request.get("tools") or ()) + _IMAGE_TOKENS * _count_images(request["messages"])
     ctx.receipt.record_fill(_PLACE, f"the provider does not count tokens; this is an estimate, {how}", "loss")
     return {"input_tokens": count}
 
 
-def _walk(value: Any) -> Iterator[str]:
-    """The texts of system prompts, messages and blocks. Files, signatures and ids are left out."""
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, list):
-        for one in value:
-            yield from _walk(one)
-    elif isinstance(value, dict):
-        for key in _TEXTS:
-            yield from _walk(value.get(key))
-        if isinstance(value.get("input"), dict):
-            yield orjson.dumps(value["input"]).decode()
-        if isinstance(source := value.get("source"), dict):
-            yield from _walk(
-                source.get("data") if source.get("media_type") == _DOCUMENT_TEXT else source.get("content")
-            )
+def _list_parts(block: JsonObject) -> Iterator[Any]:
+    """The parts of a message or a block that have texts. Files, signatures and ids have none."""
+    yield from (block.get(key) for key in _TEXTS)
+    if isinstance(block.get("input"), dict):
+        yield orjson.dumps(block["input"]).decode()
+    if isinstance(source := block.get("source"), dict):
+        yield source.get("data") if source.get("media_type") == _DOCUMENT_TEXT else source.get("content")
 
 
 def _count_images(value: Any) -> int:

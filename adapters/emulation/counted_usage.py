@@ -17,14 +17,13 @@ from dragoman.adapters.streams import Chunk, DeltaRun, End, Output
 from dragoman.adapters.text_buffer import TextBuffer
 
 from .interface import Emulation
+from .texts import ANSWER_TOKENS, MESSAGE_TOKENS, walk_texts
 from .tokenizers import INSTALL, find_encoding, find_table, has_tables, load_encoding
 
 __all__ = ["COUNTED_USAGE"]
 
 _PLACE = ("usage",)
-_MESSAGE_TOKENS = 4  # around each message: its beginning, its role, its end
-_ANSWER_TOKENS = 3  # that begin the answer
-_TEXTS = ("content", "reasoning_content", "refusal", "text", "arguments", "name")
+_TEXTS = ("content", "reasoning_content", "refusal", "text", "arguments", "name", "tool_calls", "function")
 
 
 def _split(ctx: Context) -> list[Context]:
@@ -49,7 +48,7 @@ def _count(ctx: Context, answers: Iterator[str]) -> JsonObject | None:
     encoding, messages = load_encoding(name), ctx.request.get("messages")
     prompt = sum(len(encoding.encode_ordinary(text)) for text in _walk_prompt(ctx.request))
     prompt += _count_given(ctx.request.get("prompt"))
-    prompt += _MESSAGE_TOKENS * len(messages) + _ANSWER_TOKENS if isinstance(messages, list) else 0
+    prompt += MESSAGE_TOKENS * len(messages) + ANSWER_TOKENS if isinstance(messages, list) else 0
     completion = sum(len(encoding.encode_ordinary(text)) for text in answers)
     reason = f"the provider reports none; this is an estimate, counted with {name}"
     ctx.receipt.record_fill(_PLACE, reason, "loss")
@@ -57,8 +56,7 @@ def _count(ctx: Context, answers: Iterator[str]) -> JsonObject | None:
 
 
 def _walk_prompt(request: JsonObject) -> Iterator[str]:
-    for name in ("messages", "prompt"):
-        yield from _walk_texts(request.get(name))
+    yield from walk_texts([request.get("messages"), request.get("prompt")], _list_parts)
     for name in ("tools", "response_format"):
         if request.get(name):
             yield orjson.dumps(request[name]).decode()
@@ -69,20 +67,13 @@ def _count_given(prompt: Any) -> int:
     return sum(1 if isinstance(one, int) else _count_given(one) for one in prompt) if isinstance(prompt, list) else 0
 
 
-def _walk_texts(value: Any) -> Iterator[str]:
-    """The texts of messages and prompts. Images, audio and files are left out, and so are ids and kinds."""
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, list):
-        for one in value:
-            yield from _walk_texts(one)
-    elif isinstance(value, dict):
-        for key in (*_TEXTS, "tool_calls", "function"):
-            yield from _walk_texts(value.get(key))
+def _list_parts(holder: JsonObject) -> Iterator[Any]:
+    """The parts of a message or a call that have texts. Images, audio and files have none, nor have ids and kinds."""
+    return (holder.get(key) for key in _TEXTS)
 
 
 def _walk_answer(choice: JsonObject) -> Iterator[str]:
-    yield from _walk_texts(choice.get("message", choice))
+    return walk_texts(choice.get("message", choice), _list_parts)
 
 
 class _CountedStream:

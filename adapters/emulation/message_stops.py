@@ -23,11 +23,11 @@ from dragoman.adapters.messages.events import (
     message_delta,
     message_stop,
 )
-from dragoman.adapters.streams import Chunk, DeltaRun, Output, count_events
+from dragoman.adapters.streams import Chunk, DeltaRun, Output
 from dragoman.adapters.text_buffer import decode_fragment
 
 from .interface import Emulation, StreamMerger
-from .stop_cutter import ESTIMATE, estimate_tokens
+from .stop_cutter import ESTIMATE, StreamCutter, estimate_tokens
 from .stop_scanner import StopScanner
 from .stop_sequences import check_stops, count_prompt_bytes
 
@@ -65,36 +65,19 @@ def _join(replies: list[JsonObject], ctx: Context) -> JsonObject:
     return reply
 
 
-class _StopCutter:
-    """A StreamMerger of one part. `prompt` is the number of bytes of the request's texts."""
+class _MessageCutter(StreamCutter):
+    """Cuts the text of a message."""
 
     def __init__(self, ctx: Context, stops: tuple[str, ...], prompt: int) -> None:
-        self._ctx = ctx
-        self._stops = stops
-        self._prompt = prompt
+        super().__init__(ctx, stops, prompt)
         self._scanner = StopScanner(stops)
         self._usage: JsonObject = {}  # that the message began with
-        self._bytes = self._events = 0  # of what the provider has sent
-        self._has_ended = False
 
-    def feed(self, part: int, outputs: list[Output]) -> list[Output]:
-        """Return these outputs, cut."""
-        made: list[Output] = []
-        for output in outputs:
-            if self._has_ended:
-                break
-            self._events += count_events(output)
-            made += self._cut(output)
-        return made
-
-    def _cut(self, output: Output) -> list[Output]:
+    def _cut(self, output: Chunk | DeltaRun) -> list[Output]:
         if isinstance(output, DeltaRun):
             if output.place != _PLACE:
                 return [output]
             return self._cut_text(output, "".join(map(decode_fragment, output.texts)))
-        if not isinstance(output, Chunk):
-            self._has_ended = True
-            return [output]
         event = output.body
         if event["type"] == DELTA and event["delta"]["type"] == TEXT:
             return self._cut_text(output, event["delta"]["text"])
@@ -125,14 +108,14 @@ class _StopCutter:
         usage = {
             **self._usage,
             "input_tokens": given.get("input_tokens") or estimate_tokens(self._prompt),
-            "output_tokens": max(self._events, estimate_tokens(self._bytes)),
+            "output_tokens": self._estimate_answer(),
         }
         ending = [block_stop(index), message_delta("stop_sequence", stop, usage), message_stop()]
         return [*map(Chunk, ending), end_cut_stream()]
 
 
 def _merge(ctx: Context, parts: int) -> StreamMerger:
-    return _StopCutter(ctx, _list_stops(ctx.request), count_prompt_bytes(ctx.request, _PROMPT))
+    return _MessageCutter(ctx, _list_stops(ctx.request), count_prompt_bytes(ctx.request, _PROMPT))
 
 
 MESSAGE_STOPS = Emulation(_split, _join, _merge, _find_obstacle)

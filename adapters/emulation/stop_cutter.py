@@ -6,20 +6,21 @@ reason gets a chunk of its own, and what the provider still sends of it is dropp
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+
 import orjson
 
 from dragoman.adapters.call import Context, JsonObject
 from dragoman.adapters.common.completeness import end_cut_stream
 from dragoman.adapters.common.parameters import wants_usage
-from dragoman.adapters.faults import Fault
-from dragoman.adapters.streams import Chunk, DeltaRun, End, Output, count_events
+from dragoman.adapters.streams import Chunk, DeltaRun, Output, count_events
 from dragoman.adapters.text_buffer import decode_fragment
 
 from .choice_cutter import ChoiceCutter
 from .choice_text import ChoiceText
 from .stop_scanner import StopScanner
 
-__all__ = ["ESTIMATE", "StopCutter", "estimate_tokens"]
+__all__ = ["ESTIMATE", "StopCutter", "StreamCutter", "estimate_tokens"]
 
 ESTIMATE = "a stop string ended the provider's stream before it reported its usage: the counts are an estimate"
 _BYTES_PER_TOKEN = 4
@@ -30,21 +31,14 @@ def estimate_tokens(size: int) -> int:
     return -(-size // _BYTES_PER_TOKEN)
 
 
-class StopCutter:
-    """A StreamMerger of one part. `expected` is the number of choices that the stream will have, `prompt` the number
-    of bytes of the request's texts."""
+class StreamCutter(ABC):
+    """A StreamMerger of one part, which may end the stream before the provider does. `prompt` is the number of bytes of
+    the request's texts."""
 
-    def __init__(
-        self, ctx: Context, stops: tuple[str, ...], shape: ChoiceText, expected: int, prompt: int, *, keeps_stop: bool
-    ) -> None:
+    def __init__(self, ctx: Context, stops: tuple[str, ...], prompt: int) -> None:
         self._ctx = ctx
         self._stops = stops
-        self._shape = shape
-        self._expected = expected
         self._prompt = prompt
-        self._keeps_stop = keeps_stop
-        self._cutters: dict[int, ChoiceCutter] = {}
-        self._body: JsonObject = {}  # of the last chunk with choices
         self._events = self._bytes = 0  # of what the provider has sent
         self._has_ended = False
 
@@ -54,20 +48,46 @@ class StopCutter:
         for output in outputs:
             if self._has_ended:
                 break
-            made += self._cut(output)
-            if isinstance(output, Fault | End):
+            self._events += count_events(output)
+            if isinstance(output, Chunk | DeltaRun):
+                made += self._cut(output)
+            else:
                 self._has_ended = True
-            elif self._is_complete():
-                made += self._end_early()
+                made += [*self._flush(), output]
         return made
 
-    def _cut(self, output: Output) -> list[Output]:
-        self._events += count_events(output)
+    @abstractmethod
+    def _cut(self, output: Chunk | DeltaRun) -> list[Output]:
+        """What becomes of an output. If it ends the stream, `_has_ended` is set."""
+
+    def _flush(self) -> list[Output]:
+        """What is held back when the stream ends."""
+        return []
+
+    def _estimate_answer(self) -> int:
+        """The tokens of the answer: an event of a stream has one at least."""
+        return max(self._events, estimate_tokens(self._bytes))
+
+
+class StopCutter(StreamCutter):
+    """Cuts choices. `expected` is the number of choices that the stream will have."""
+
+    def __init__(
+        self, ctx: Context, stops: tuple[str, ...], shape: ChoiceText, expected: int, prompt: int, *, keeps_stop: bool
+    ) -> None:
+        super().__init__(ctx, stops, prompt)
+        self._shape = shape
+        self._expected = expected
+        self._keeps_stop = keeps_stop
+        self._cutters: dict[int, ChoiceCutter] = {}
+        self._body: JsonObject = {}  # of the last chunk with choices
+
+    def _cut(self, output: Chunk | DeltaRun) -> list[Output]:
         if isinstance(output, DeltaRun):
-            return self._cut_run(output)
-        if isinstance(output, Chunk):
-            return self._cut_chunk(output) if output.body["choices"] else [output]
-        return [*self._flush(), output]
+            made = self._cut_run(output)
+        else:
+            made = self._cut_chunk(output) if output.body["choices"] else [output]
+        return made + self._end_early() if self._is_complete() else made
 
     def _cut_chunk(self, chunk: Chunk) -> list[Output]:
         self._body = chunk.body
@@ -122,9 +142,7 @@ class StopCutter:
         return [*made, end_cut_stream()]
 
     def _estimate_usage(self) -> JsonObject:
-        """An event of a stream has one token at least."""
-        prompt = estimate_tokens(self._prompt)
-        completion = max(self._events, estimate_tokens(self._bytes))
+        prompt, completion = estimate_tokens(self._prompt), self._estimate_answer()
         return {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion}
 
 

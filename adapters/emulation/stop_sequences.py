@@ -7,8 +7,7 @@ stream are complete, the stream ends, so that the provider's call can be cancell
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from dragoman.adapters.call import Context, JsonObject
 from dragoman.adapters.completions.requests import count_choices, count_prompts
@@ -17,6 +16,7 @@ from .choice_text import CHAT, COMPLETIONS, ChoiceText, count_tokens, split_logp
 from .interface import Emulation
 from .stop_cutter import StopCutter
 from .stop_scanner import StopScanner
+from .texts import walk_texts
 
 __all__ = ["LONGEST_STOP", "MOST_STOPS", "STOP_SEQUENCES", "check_stops", "count_prompt_bytes"]
 
@@ -96,15 +96,8 @@ def _list_stops(request: JsonObject) -> tuple[str, ...]:
 
 def count_prompt_bytes(request: JsonObject, names: Sequence[str]) -> int:
     """The number of bytes of all texts in these parameters of a request."""
-    return sum(len(text.encode("utf-8", "replace")) for name in names for text in _walk_texts(request.get(name)))
-
-
-def _walk_texts(value: Any) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, list | dict):
-        for one in value.values() if isinstance(value, dict) else value:
-            yield from _walk_texts(one)
+    texts = walk_texts([request.get(name) for name in names], dict.values)
+    return sum(len(text.encode("utf-8", "replace")) for text in texts)
 
 
 STOP_SEQUENCES = Emulation(_split, _join, _merge, _find_obstacle)
