@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
-__all__ = ["INSTALL", "NAME", "can_answer", "embedded_folder", "missing_libraries"]
+__all__ = ["INSTALL", "NAME", "SETTINGS", "can_answer", "embedded_folder", "missing_libraries"]
 
 NAME = "dragoman-mini"
+SETTINGS: Mapping[str, str | int | Sequence[str]] = {
+    "engine": "local",
+    "device": "cpu",
+    "threads": 1,
+    "protocols": ["chat", "completions"],
+}
+"""The provider of the model, as a configuration has it."""
 INSTALL = "uv pip install '.[local]' in the checkout of dragoman"
 
 _LIBRARIES = ("jinja2", "llguidance", "numpy", "onnxruntime", "tokenizers")

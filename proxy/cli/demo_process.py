@@ -23,7 +23,6 @@ from .onboarding import describe_models
 __all__ = ["Demo", "create_demo_config", "describe_demo"]
 
 _HOST, _USUAL_PORT = "127.0.0.1", 8080
-_EMBEDDED = {"engine": "local", "device": "cpu", "threads": 1, "protocols": ["chat", "completions"]}
 _LOSSY = "databricks"
 """The model of the first thing to try: its dialect has no field `user`."""
 
@@ -62,7 +61,7 @@ def create_demo_config(fakes: Sequence[FakeProvider], port: int) -> Config:
     providers: dict[str, Any] = {fake.dialect: {"dialect": fake.dialect, "base_url": fake.base_url} for fake in fakes}
     models = {fake.dialect: {"targets": [{"provider": fake.dialect, "model": "fake-model"}]} for fake in fakes}
     if embedded.can_answer():
-        providers["embedded"] = _EMBEDDED
+        providers["embedded"] = embedded.SETTINGS
         models[embedded.NAME] = {"targets": [{"provider": "embedded"}]}
     server: dict[str, Any] = {"host": _HOST, "port": port, "inspect": "bodies"}
     server |= {"default_model": next(reversed(models)), "drain": {"delay": 0.001, "timeout": 1.0}}

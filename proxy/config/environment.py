@@ -7,11 +7,12 @@ names that only one vendor has (`gpt-*`, `databricks-*`, ...) work without the p
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 
 from dragoman.adapters.providers import EnvironmentProvider
 from dragoman.adapters.registry import dialects
-from dragoman.local_engine.embedded import NAME
+from dragoman.local_engine.embedded import NAME, SETTINGS
 
 from .load import check_text
 from .models import Config
@@ -29,7 +30,7 @@ __all__ = [
 FILE = "(environment)"
 """The name of the file in problems."""
 
-_EMBEDDED_PROVIDER = "  embedded: {engine: local, device: cpu, threads: 1, protocols: [chat, completions]}"
+_EMBEDDED_PROVIDER = f"  embedded: {json.dumps(SETTINGS)}"
 _EMBEDDED_MODEL = f"  {NAME}: {{targets: [{{provider: embedded}}]}}"
 
 

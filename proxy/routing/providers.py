@@ -94,14 +94,11 @@ def create_provider(
     assumes_protocols = not provider.protocols and not provider.engine
     slots = _create_slots(name, provider.pool, previous)
     wait, retries = provider.pool.queue_timeout, _create_retries(config.retries, previous)
-    limiter = None
-    if provider.rate != RateLimits():
-        before = None if previous is None else previous.limiter
-        limiter = Limiter(f"the provider {name}", provider.rate, counters, LIMITED_HERE, before)
-    listed = dialect.model_list if provider.engine is None and provider.address is None else None
-    catalog = None if listed is None else ModelCatalog(name, listed, upstream, observer)
+    limiter = _create_limiter(name, provider.rate, counters, previous)
     if previous is not None and previous.upstream is upstream:
         catalog = previous.catalog
+    else:
+        catalog = _create_catalog(name, dialect, provider, upstream, observer)
     return ProviderState(
         name,
         dialect,
@@ -137,6 +134,24 @@ def _create_slots(name: str, pool: Pool, previous: ProviderState | None) -> Call
 
 def _create_retries(rules: Retries, previous: ProviderState | None) -> RetryBudget:
     return previous.retries if previous is not None and previous.retries.rules == rules else RetryBudget(rules)
+
+
+def _create_limiter(
+    name: str, rules: RateLimits, counters: RateCounters, previous: ProviderState | None
+) -> Limiter | None:
+    if rules == RateLimits():
+        return None
+    before = None if previous is None else previous.limiter
+    return Limiter(f"the provider {name}", rules, counters, LIMITED_HERE, before)
+
+
+def _create_catalog(
+    name: str, dialect: Dialect, provider: Provider, upstream: Upstream, observer: CredentialObserver
+) -> ModelCatalog | None:
+    """None for engines, and for other forms of address, which have no lists."""
+    if dialect.model_list is None or provider.engine is not None or provider.address is not None:
+        return None
+    return ModelCatalog(name, dialect.model_list, upstream, observer)
 
 
 def _create_credentials(name: str, dialect: Dialect, provider: Provider, observer: CredentialObserver) -> Credentials:

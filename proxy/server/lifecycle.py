@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import errno
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AsyncExitStack
 from functools import partial
 from pathlib import Path
 from random import Random
@@ -172,36 +173,25 @@ async def start(
     server = config.server
     mask = Mask(collect_secrets(config))
     log = create_log(mask, log_format, log_level, log_stream)
-    tracing = _open_tracing(log) if server.tracing else None
     ledger = UsageLedger()
     usage = UsageWriter(ledger, partial(_report_store_error, log))
     builder = StateBuilder(dialects, log, mask, ledger, random, insecure=insecure)
-    state = await builder.build(config)
-    try:
-        store = await _open_store(config, log, usage)
-    except BaseException:
-        await state.router.close()
-        raise
     metrics = None if server.admin_port is None else ExchangeMetrics()
-    gateway = Gateway(state, dialects, store, log, mask, usage, metrics, tracing)
-    reloader = Reloader(source, builder, gateway.states, log, metrics)
-    reloader.text = text
-    gateway.page.reloader = reloader
-    web_server = HttpServer(gateway, server.header_timeout, server.limits.connections)
-    try:
+    async with AsyncExitStack() as opened:
+        tracing = _open_tracing(log, opened) if server.tracing else None
+        state = await builder.build(config)
+        opened.push_async_callback(state.router.close)
+        store = await _open_store(config, log, usage, opened)
+        gateway = Gateway(state, dialects, store, log, mask, usage, metrics, tracing)
+        reloader = Reloader(source, builder, gateway.states, log, metrics)
+        reloader.text = text
+        gateway.page.reloader = reloader
+        web_server = HttpServer(gateway, server.header_timeout, server.limits.connections)
         admin = None if metrics is None else await _open_admin_listener(server, gateway, web_server, metrics, reloader)
-        try:
-            listener = await _listen(web_server, server.host, server.port, "--port, server.port")
-        except StartError:
-            if admin is not None:
-                await admin.close()
-            raise
-    except StartError:
-        await state.router.close()
-        await usage.close()
-        if store is not None:
-            await store.close()
-        raise
+        if admin is not None:
+            opened.push_async_callback(admin.close)
+        listener = await _listen(web_server, server.host, server.port, "--port, server.port")
+        opened.pop_all()  # it stays open
     gateway.overload.start()
     reloader.observers += [gateway.configure, partial(_configure_listeners, web_server, admin)]
     reloader.start(files)
@@ -246,18 +236,24 @@ async def _open_admin_listener(
     return web
 
 
-def _open_tracing(log: Log) -> Tracing:
+def _open_tracing(log: Log, opened: AsyncExitStack) -> Tracing:
     """Raises StartError."""
     try:
         from dragoman.proxy.telemetry.otel import OpenTelemetry
     except ImportError as error:
         raise StartError(f"server.tracing needs OpenTelemetry ({error}): {INSTALL}.") from None
-    return OpenTelemetry(log)
+    tracing = OpenTelemetry(log)
+    opened.push_async_callback(asyncio.to_thread, tracing.close)
+    return tracing
 
 
-async def _open_store(config: Config, log: Log, usage: UsageWriter) -> ResponseStore | None:
+async def _open_store(config: Config, log: Log, usage: UsageWriter, opened: AsyncExitStack) -> ResponseStore | None:
+    """The store of responses and usage. Raises StartError."""
     try:
         store = await open_store(config.store, partial(_report_store_error, log))
+        if store is not None:
+            opened.push_async_callback(store.close)
+        opened.push_async_callback(usage.close)
         await usage.open(store)
         return store
     except StoreError as error:
