@@ -25,6 +25,7 @@ __all__ = [
 Rows = Mapping[str, Row]
 Cell = float | str | None
 Table = tuple[Sequence[str], Iterable[Sequence[Cell]]]
+LIMIT = 0.9  # of a core
 FIGURES = {"start_s": "start s", "idle_mb": "idle MB", "after_mb": "after MB", "growth_percent": "growth %"}
 
 
@@ -40,12 +41,23 @@ def write_report(rows: Rows, document: Mapping[str, Any]) -> str:
     for name in _list_measured(rows):
         parts.append(f"### {describe_case(CASES[name])}\n\n{write_table(*tabulate_case(rows, name))}")
     parts.append(f"### Start and memory\n\n{write_table(*tabulate_figures(rows))}")
+    if limited := list(_list_limited(rows)):
+        parts.append(f"Limited by the provider or the load generator, not by the proxy: {', '.join(limited)}.")
     parts += [f"{row.name}: {row.note}" for row in rows.values() if row.note]
     return "\n\n".join(parts) + "\n"
 
 
 def _list_measured(rows: Rows) -> list[str]:
     return [name for name in CASES if any(row.results[name] for row in rows.values())]
+
+
+def _list_limited(rows: Rows) -> Iterator[str]:
+    """Where the provider or the load generator used most of a core, and the proxy could have done more."""
+    for row in rows.values():
+        for name in _list_measured({row.name: row}):
+            busy = (row.median(name, "provider_busy"), row.median(name, "load_busy"))
+            if max(share or 0.0 for share in busy) > LIMIT:
+                yield f"{row.name} ({CASES[name].title})"
 
 
 def describe_case(case: Case) -> str:

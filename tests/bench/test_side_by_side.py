@@ -83,6 +83,13 @@ def test_the_report_has_all_that_was_measured(rows: dict[str, Row]) -> None:
     assert "160 (6.00 x)" in report and "paced: a <wrong> answer" in report and "paced stream" not in report
 
 
+def test_the_report_says_where_the_load_was_the_limit(rows: dict[str, Row]) -> None:
+    for one in rows["nginx"].results["whole"]:
+        one |= {"load_busy": 0.2, "provider_busy": 0.95}
+    assert "not by the proxy: nginx (4 KB request)." in write_report(rows, DOCUMENT)
+    assert "not by the proxy" not in write_report({"dragoman": rows["dragoman"]}, DOCUMENT)
+
+
 def test_tables_are_aligned() -> None:
     assert write_table(["", "a"], [["x", 1234.5], ["long", None]]).splitlines() == [
         "|      |     a |",
