@@ -19,6 +19,7 @@
     "\"finish_reason\":\"stop\"}],\"usage\":{\"prompt_tokens\":900,\"completion_tokens\":60,\"total_tokens\":960}}"
 #define ABOUT "{\"object\":\"list\",\"data\":[{\"id\":\"bench\",\"object\":\"model\"}],\"status\":\"ok\"}"
 #define STREAM_HEAD "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
+#define PASSES 16 /* over the streams that are due, before new requests are looked for */
 
 typedef struct connection {
     int fd, epoll, number; /* number: the next event of a stream, -1 without one */
@@ -191,6 +192,7 @@ int main(int count, char **words) {
             }
         }
         due = send_due();
-        if (due) set_timer(timer, due);
+        for (int more = 0; more < PASSES && due && due <= now_ns(); more++) due = send_due();
+        if (due > now_ns()) set_timer(timer, due);
     }
 }
