@@ -220,11 +220,7 @@ class _Tries:
             return False
         if not record.attempts:
             candidate.provider.retries.add_request()
-        record.attempts += 1
-        record.target, record.price = candidate.label, candidate.choice.price
-        record.provider = candidate.plan.dialect.telemetry_name or candidate.plan.dialect.name
-        record.receipt = attempt.receipt
-        record.upstream_status = None
+        record.begin_try(candidate.label, candidate.vendor, candidate.choice.price, attempt.receipt)
         return True
 
     def _exhausted(self) -> Fault:

@@ -84,7 +84,10 @@ class Exchange:
         self._record = record = ExchangeRecord(headers["x-request-id"], route.dialect.name, route.protocol)
         record.path, record.client = path[:MAX_PATH], request.remote
         if journal.inspector.is_used:
-            journal.begin(record, RequestHead(request.method, request.raw_path, request.raw_headers))
+            journal.inspector.begin(record, request.raw_path)
+            if journal.inspector.mode != "off":
+                head = RequestHead(request.method, request.raw_path, request.raw_headers)
+                journal.inspector.begin_recording(record, head)
         if journal.tracing is not None:
             journal.tracing.begin(record, request.method, request.headers)
         self._ctx: RequestContext | None = None
@@ -113,9 +116,9 @@ class Exchange:
                 self._downstream.close()
             if self._ctx is not None and self._ctx.early is not None:
                 self._ctx.early.drop()
+            self._journal.write(record)
             if self._limiter is not None:
                 self._limiter.settle(record.tokens.total)
-            self._journal.write(record)
 
     async def _respond(self) -> StreamResponse:
         """Serve the request, or answer with a fault. Raises an exception only if the client is gone."""

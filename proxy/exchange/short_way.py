@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from time import perf_counter
 from typing import NamedTuple
 
 from aiohttp.web_request import BaseRequest
@@ -28,12 +29,14 @@ from dragoman.proxy.config.models import Server
 from dragoman.proxy.http.aiohttp_bodies import take_rest
 from dragoman.proxy.http.deadline import Deadline
 from dragoman.proxy.http.json_response import create_reply_response
+from dragoman.proxy.http.request_body import CLIENT_DEADLINES
 from dragoman.proxy.http.stream_response import send_large
 from dragoman.proxy.routing.keys import Caller
 from dragoman.proxy.routing.state import RouterState
 from dragoman.proxy.routing.targets import Candidate
 from dragoman.proxy.telemetry.record import ExchangeRecord
 from dragoman.proxy.telemetry.recording import CallRecording
+from dragoman.proxy.telemetry.tracing import TRACE
 from dragoman.proxy.upstreams.interface import UpstreamResponse
 
 from .early_call import EarlyCall
@@ -52,6 +55,9 @@ class Leftover(NamedTuple):
 
 NOTHING_DONE = Leftover()
 """The exchange does all of it."""
+
+_NEED_MORE = ("Content-Encoding", "Expect", EXTRA_PARAMETERS, TRACE, *CLIENT_DEADLINES)
+"""Headers of requests that are left to the exchange."""
 
 _STREAMS = (b'"stream":true', b'"stream": true')
 
@@ -105,16 +111,13 @@ def _find_caller(request: BaseRequest, route: Route, state: RouterState, server:
         or "?" in request.raw_path
         or route.shared
         or server.target_header
-        or EXTRA_PARAMETERS in headers
-        or "Content-Encoding" in headers
-        or "Expect" in headers
-        or "traceparent" in headers
-        or "x-request-timeout" in headers
-        or "x-envoy-expected-rq-timeout-ms" in headers
         or route.dialect.deployment_header in headers
         or (request.content_length or 0) > server.body_limit
     ):
         return None
+    for name in _NEED_MORE:
+        if name in headers:
+            return None
     try:
         caller = state.keys.authenticate(headers)
     except Fault:
@@ -127,11 +130,9 @@ async def _make_call(
 ) -> SingleReply | EarlyCall:
     """Make the call, which has a place among the calls of its provider. Raises CancelledError if the client left."""
     provider, health = candidate.provider, candidate.health
-    began, is_taken = record.elapsed_ms(), False
+    began, is_taken = perf_counter(), False
     response: UpstreamResponse | None = None
-    record.attempts, record.target, record.receipt = 1, candidate.label, single.receipt
-    record.price = candidate.choice.price
-    record.provider = candidate.plan.dialect.telemetry_name or candidate.plan.dialect.name
+    record.begin_try(candidate.label, candidate.vendor, candidate.choice.price, single.receipt)
     deadline.start_try(provider.timeouts.total)
     health.begin()
     recorder: CallRecording | None = None
@@ -158,7 +159,7 @@ async def _make_call(
     provider.slots.release()
     provider.retries.add_request()
     health.end("answered")
-    health.measure((record.elapsed_ms() - began) / 1000)
+    health.measure(perf_counter() - began)
     record.upstream_status, record.usage = response.status, reply.usage
     return reply
 
@@ -187,6 +188,7 @@ async def _ask(
         if timeouts.first_byte is not None:
             deadline.enter_phase("answer", timeouts.total)
         if has_plain_head(response.status, response.headers, LARGE):
+            data = response.take_whole() or b""
             while not response.is_at_end and len(data) <= LARGE and (more := await response.read_chunk()):
                 data += more
         return response, data, None
@@ -203,14 +205,23 @@ async def _ask(
 
 def _read(single: SingleCall, response: UpstreamResponse, data: bytes) -> SingleReply | None:
     """The answer to the client; None if there is anything about the reply that an attempt has to look at."""
-    if not data or not response.is_at_end or any(secret in data for secret in response.sent_secrets):
+    if not data or not response.is_at_end or _repeats_secret(response, data):
         return None
     reply = single.take_reply(response.headers, data)
-    if reply is None or any(
-        secret in value.encode() for secret in response.sent_secrets for value in reply.headers.values()
-    ):
+    if reply is None:
         return None
+    for value in reply.headers.values():
+        if _repeats_secret(response, value.encode()):
+            return None
     return reply
+
+
+def _repeats_secret(response: UpstreamResponse, data: bytes) -> bool:
+    """Whether bytes have a credential of the call."""
+    for secret in response.sent_secrets:  # noqa: SIM110 - a generator costs more, and this runs for every reply
+        if secret in data:
+            return True
+    return False
 
 
 async def _send(

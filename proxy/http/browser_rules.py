@@ -66,11 +66,11 @@ class BrowserRules:
             return {"Vary": "Origin"}
         return {"Access-Control-Allow-Origin": origin, "Access-Control-Expose-Headers": "*", "Vary": "Origin"}
 
-    def answer_preflight(self, method: str, headers: Mapping[str, str]) -> dict[str, str] | None:
+    def answer_preflight(self, headers: Mapping[str, str]) -> dict[str, str] | None:
         """The headers of the response to a preflight request of an allowed origin, `write_headers` not included; None
-        for any other request. Pages may send every header."""
+        for any other request with the method OPTIONS. Pages may send every header."""
         origin, asks = headers.get("Origin"), "Access-Control-Request-Method" in headers
-        if method != "OPTIONS" or origin is None or not asks or not self._allows(origin):
+        if origin is None or not asks or not self._allows(origin):
             return None
         answer = {"Access-Control-Allow-Methods": _METHODS, "Access-Control-Max-Age": _MAX_AGE}
         if _NAMES.fullmatch(names := headers.get("Access-Control-Request-Headers", "")):

@@ -50,8 +50,8 @@ def choose_request_id(headers: Mapping[str, str]) -> str:
 
 def create_request_id() -> str:
     """A random UUID: some servers refuse any other id."""
-    bits = _random.getrandbits
-    return f"{bits(32):08x}-{bits(16):04x}-4{bits(12):03x}-{bits(14) | 0x8000:x}-{bits(48):012x}"
+    digits = f"{_random.getrandbits(120):030x}"
+    return f"{digits[:8]}-{digits[8:12]}-4{digits[12:15]}-8{digits[15:18]}-{digits[18:]}"
 
 
 def read_client_deadline(headers: Mapping[str, str]) -> float | None:

@@ -55,6 +55,11 @@ class Candidate:
     def label(self) -> str:
         return f"{self.provider.name}/{self.plan.target.model}"
 
+    @property
+    def vendor(self) -> str:
+        """OpenTelemetry's name of who made the provider's API."""
+        return self.plan.dialect.telemetry_name or self.plan.dialect.name
+
     def assumes(self, protocol: str) -> bool:
         """Whether nobody has said that the provider serves this protocol of a client."""
         return self.provider.assumes_protocols or protocol in COMPANIONS

@@ -99,8 +99,10 @@ class Gateway:
         try:
             host = get_host(request)
             serving.browser_rules.check(host, request.headers)
-            if (preflight := serving.browser_rules.answer_preflight(request.method, request.headers)) is not None:
-                return create_response(204, b"", {**headers, **preflight})
+            if request.method == "OPTIONS":
+                preflight = serving.browser_rules.answer_preflight(request.headers)
+                if preflight is not None:
+                    return create_response(204, b"", {**headers, **preflight})
             if (route := serving.routes.match(path)) is not None:
                 if request.method == "POST":
                     return await self._run_exchange(serving, request, headers, path, route, adapt)

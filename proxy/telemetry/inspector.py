@@ -89,22 +89,30 @@ class Inspector:
         """How many exchanges are kept."""
         return len(self._kept)
 
-    def begin(self, record: ExchangeRecord, head: RequestHead) -> None:
-        """Keep an exchange that begins. Its record gets the recording to write to."""
-        entry = InspectedExchange(next(self._numbers), record, head.path)
+    def begin(self, record: ExchangeRecord, path: str) -> None:
+        """Keep an exchange that begins; `path` is with the query."""
+        entry = InspectedExchange(next(self._numbers), record, path)
         if self._replays:
             entry.replayed_from = self._replays.pop(record.request_id, None)
         self._running[record] = entry
-        if self.mode == "off":
-            if len(self._kept) >= _MOST_LISTED:
-                self._drop_oldest()
-        else:
-            count = partial(self._count, entry)
-            record.recording = entry.recording = Recording(head, self._most_of_exchange, count)
-            entry.size += len(b"".join(map(b"".join, head.headers))) + _HEADER * len(head.headers)
+        if self.mode == "off" and len(self._kept) >= _MOST_LISTED:
+            self._drop_oldest()
         self._kept.append(entry)
         self.size += entry.size
-        self._make_room()
+        if self.size > self.limit:
+            self._make_room()
+
+    def begin_recording(self, record: ExchangeRecord, head: RequestHead) -> None:
+        """Give the record of an exchange that begins the recording to write to."""
+        entry = self._running[record]
+        if entry.is_dropped:
+            return
+        record.recording = entry.recording = Recording(head, self._most_of_exchange, partial(self._count, entry))
+        size = len(b"".join(map(b"".join, head.headers))) + _HEADER * len(head.headers)
+        entry.size += size
+        self.size += size
+        if self.size > self.limit:
+            self._make_room()
 
     def expect_replay(self, request_id: str, replayed: str) -> None:
         """Take note that the exchange with this id, which is about to begin, repeats another one."""
@@ -119,7 +127,7 @@ class Inspector:
             record.recording = None
             self._count(entry)
             recording.release()
-        entry.duration_ms = record.elapsed_ms()
+        entry.duration_ms = record.duration_ms
         if (fault := record.fault) is not None:
             entry.fault, entry.message = fault.code or fault.kind, fault.message
 

@@ -11,7 +11,6 @@ from .inspector import Inspector
 from .log import Level, Log
 from .metrics import ExchangeMetrics
 from .record import ExchangeRecord
-from .recording import RequestHead
 from .tracing import Tracing
 
 __all__ = ["Journal", "find_level"]
@@ -39,12 +38,9 @@ class Journal:
         self.metrics = metrics
         self.inspector = inspector or Inspector()
 
-    def begin(self, record: ExchangeRecord, head: RequestHead) -> None:
-        """Take an exchange that begins: its record, and the head of its request."""
-        self.inspector.begin(record, head)
-
     def write(self, record: ExchangeRecord) -> None:
         """Write an exchange that has ended. Its record is not altered afterwards."""
+        record.end()
         self._count_usage(record)
         if self.metrics is not None:
             self.metrics.count(record)

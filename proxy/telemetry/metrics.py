@@ -115,7 +115,7 @@ class ExchangeMetrics:
     def _measure(self, record: ExchangeRecord, labels: Labels) -> None:
         if not record.target:
             return
-        duration = record.elapsed_ms() / 1000
+        duration = (record.duration_ms or 0.0) / 1000
         self._durations.add(labels, duration)
         if record.events:
             self._events.add(labels, record.events)

@@ -132,7 +132,7 @@ class _Metrics:
         if not record.target:
             return
         attributes = {**attributes, "gen_ai.request.model": self._limit(record.model or "")}
-        duration = record.elapsed_ms() / 1000
+        duration = (record.duration_ms or 0.0) / 1000
         self._duration.record(duration, attributes)
         counts = read_token_counts(record.usage)
         for kind, count in (("input", counts.input), ("output", counts.output)):

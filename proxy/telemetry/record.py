@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from copy import copy
-from functools import cached_property
 from typing import Any, Literal
 
 from dragoman.adapters.changes import Receipt
@@ -31,7 +30,7 @@ _OPTIONAL = (
     "upstream_status",
     "first_token_ms",
 )
-_TOKENS = {"input": "tokens_in", "output": "tokens_out", "cached": "tokens_cached"}
+_TOKENS = ("tokens_in", "tokens_out", "tokens_cached")  # in the order of TokenCounts
 _MAX_CAUSE = 300  # characters
 MAX_PATH = 200
 """Characters of a path in the log."""
@@ -46,6 +45,8 @@ class ExchangeRecord:
     `request_bytes` is the size of the request's body. `recording` keeps the bytes, for the page; it is None if nobody
     wants them. `provider` is OpenTelemetry's name of
     the provider. If the exchange is traced, calls to providers get `trace_headers`, and `spans` end with it.
+    `duration_ms`, `tokens` and `cost` are known when it has ended: `tokens` are those of the usage, or an estimate if
+    the answer did not come to its usage; `cost` is at the target's price, without tries that failed.
     """
 
     path: str | None = None
@@ -73,6 +74,9 @@ class ExchangeRecord:
     provider: str | None = None
     trace_headers: dict[str, str] | None = None
     spans: tuple[object, object] | None = None
+    duration_ms: float | None = None
+    tokens = TokenCounts()
+    cost: float | None = None
 
     def __init__(self, request_id: str, dialect: str, protocol: str) -> None:
         self.request_id = request_id
@@ -83,27 +87,27 @@ class ExchangeRecord:
     def elapsed_ms(self) -> float:
         return round((time.perf_counter() - self.started) * 1000, 3)
 
-    @cached_property
-    def tokens(self) -> TokenCounts:
-        """What the usage says, or an estimate if the answer did not come to its usage. Only for an exchange that has
-        ended: they are computed once."""
-        return estimate_token_counts(self.request_bytes, self.events) if self._is_cut else read_token_counts(self.usage)
+    def begin_try(self, target: str, provider: str, price: Price | None, receipt: Receipt) -> None:
+        """Take note of one more try: the provider gets its first call."""
+        self.attempts += 1
+        self.target, self.provider, self.price, self.receipt = target, provider, price, receipt
+        self.upstream_status = None
+
+    def end(self) -> None:
+        """Set the duration, the tokens and the cost: the exchange has ended."""
+        self.duration_ms = self.elapsed_ms()
+        self.tokens = (
+            estimate_token_counts(self.request_bytes, self.events) if self._is_cut else read_token_counts(self.usage)
+        )
+        if self.price is not None:
+            self.cost = _find_cost(self.price, self.tokens)
 
     @property
     def _is_cut(self) -> bool:
         """Whether the client left, or a stream broke, before there was a usage."""
-        has_begun = self.outcome == "client_left" or (self.outcome == "fault" and self.events > 0)
-        return has_begun and self.usage is None and self.target is not None
-
-    @property
-    def cost(self) -> float | None:
-        """What the tokens cost at the target's price; None if it has none. Tries that failed are not known."""
-        price, tokens = self.price, self.tokens
-        if price is None:
-            return None
-        given, cached = tokens.input or 0, tokens.cached or 0
-        cheap = price.input if price.cached is None else price.cached
-        return ((given - cached) * price.input + cached * cheap + (tokens.output or 0) * price.output) / 1e6
+        if self.usage is not None or self.target is None:
+            return False
+        return self.outcome == "client_left" or (self.outcome == "fault" and self.events > 0)
 
     def fork(self, target: str, receipt: Receipt) -> ExchangeRecord:
         """A record of one try, which runs at the same time as another one. `join` it if it counts."""
@@ -142,19 +146,22 @@ class ExchangeRecord:
             "stream": self.stream,
             "events": self.events,
             "bytes": self.bytes,
-            "duration_ms": self.elapsed_ms(),
+            "duration_ms": self.duration_ms,
         }
         found = vars(self)
-        line.update([(name, found[name]) for name in _OPTIONAL if found.get(name) is not None])
+        for name in _OPTIONAL:
+            if name in found and found[name] is not None:
+                line[name] = found[name]
         if self.receipt is not None and self.receipt.changes:
             line["changes"] = [change.public() for change in self.receipt.changes]
         if self.receipt is not None and self.receipt.violations:
             line["violations"] = self.receipt.violations
         if self.usage or self._is_cut:
-            counts = self.tokens._asdict().items()
-            line |= {_TOKENS[name]: count for name, count in counts if count is not None}
-            if (cost := self.cost) is not None:
-                line["cost"] = round(cost, 9)
+            for name, count in zip(_TOKENS, self.tokens, strict=True):
+                if count is not None:
+                    line[name] = count
+            if self.cost is not None:
+                line["cost"] = round(self.cost, 9)
         if (fault := self.fault) is not None:
             line |= {"fault": fault.code or fault.kind, "fault_kind": fault.kind, "message": fault.message}
             if fault.others:
@@ -162,3 +169,9 @@ class ExchangeRecord:
         if self.cause is not None:
             line["cause"] = f"{type(self.cause).__name__}: {self.cause}"[:_MAX_CAUSE]
         return line
+
+
+def _find_cost(price: Price, tokens: TokenCounts) -> float:
+    given, cached = tokens.input or 0, tokens.cached or 0
+    cheap = price.input if price.cached is None else price.cached
+    return ((given - cached) * price.input + cached * cheap + (tokens.output or 0) * price.output) / 1e6

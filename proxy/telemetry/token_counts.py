@@ -48,7 +48,7 @@ def estimate_token_counts(request_bytes: int, events: int) -> TokenCounts:
 
 def _find_cached(usage: Mapping[str, Any]) -> int | None:
     for name in _DETAILS:
-        if isinstance(details := usage.get(name), Mapping):
+        if type(details := usage.get(name)) is dict:
             return _count(details.get("cached_tokens"))
     return None
 

@@ -26,7 +26,7 @@ from dragoman.adapters.call import Call, Headers
 from dragoman.adapters.faults import Fault
 from dragoman.proxy.config.models import Provider
 from dragoman.proxy.config.traffic import Timeouts
-from dragoman.proxy.http.aiohttp_bodies import read_available, take_available
+from dragoman.proxy.http.aiohttp_bodies import read_available, take_available, take_rest
 from dragoman.proxy.http.tls import create_tls_context
 from dragoman.proxy.telemetry.recording import CallRecording, SentHead
 from dragoman.proxy.telemetry.sent_secrets import find_credentials, find_secret_headers
@@ -200,6 +200,10 @@ class HttpUpstreamResponse:
         except CLIENT_ERRORS as error:
             error.__traceback__ = None  # aiohttp keeps the error: with its frames it would be a cycle of references
             raise to_fault(error, self._name) from error
+
+    def take_whole(self) -> bytes | None:
+        """The whole body if it has arrived in one piece."""
+        return take_rest(self._response.content)
 
     async def deliver(self, take: Callable[[bytes], bool]) -> None:
         """Give the next bytes to `take` in the connection's own callback. Raises what `take` raises."""

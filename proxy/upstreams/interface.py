@@ -23,6 +23,10 @@ class UpstreamResponse(Protocol):
     async def read_chunk(self) -> bytes:
         """Read the next bytes as they arrive; empty at the end. Raises Fault."""
 
+    def take_whole(self) -> bytes | None:
+        """The whole body if it has arrived; None if not, or if it is easier to read."""
+        return None
+
     async def deliver(self, take: Callable[[bytes], bool]) -> None:
         """Give the next bytes to `take` as soon as they arrive, while the caller sleeps. Returns when `take` returns
         False, or when `read_chunk` has to say what follows; at once if the upstream cannot do this."""

@@ -54,6 +54,7 @@ def make_record(key: str | None, given: int = 10, made: int = 5, **more: object)
     record.usage = {"prompt_tokens": given, "completion_tokens": made, "total_tokens": given + made}
     for name, value in more.items():
         setattr(record, name, value)
+    record.end()
     return record
 
 

@@ -48,4 +48,5 @@ def test_an_answer_that_did_not_come_to_its_usage_is_estimated(
     record = ExchangeRecord("id", "openai", "chat")
     record.outcome, record.events, record.usage, record.target = outcome, events, usage, target
     record.request_bytes = 10
+    record.end()
     assert (record.tokens.input, record.tokens.output) == counts
