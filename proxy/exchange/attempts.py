@@ -95,10 +95,13 @@ class _Tries:
     async def try_each(self, candidates: Iterable[Candidate]) -> bool:
         """Try them until one has written to the client: True. Raises Fault, ClientDisconnected."""
         self._left = self._defer_paused(_defer_unserved(candidates, self._ctx.pipeline.route.protocol))
-        while (candidate := next(self._left, None)) is not None:
-            if await self._try_candidate(candidate):
-                return True
-        return False
+        try:
+            while (candidate := next(self._left, None)) is not None:
+                if await self._try_candidate(candidate):
+                    return True
+            return False
+        finally:
+            self._left = iter(())  # the generator refers to this object: a cycle would keep the request
 
     def list_others(self, list_after: Callable[[str], Iterable[Candidate]]) -> list[Candidate]:
         """The targets for the reason that one of the tried ones gave; none once the response has begun."""
