@@ -139,7 +139,7 @@ class Reloader:
         started = time.perf_counter()
         old = self._states.current
         config, fixed = keep_fixed_settings(old.config, checked.config)
-        self._states.update_mask(collect_secrets(config))
+        self._states.expect_secrets(collect_secrets(config))
         new = await self._builder.build(config, old)
         self._states.replace_current(new)
         self.text = checked.text
@@ -158,7 +158,7 @@ class Reloader:
 
     def _fail(self, cause: str, problems: Sequence[str]) -> None:
         """Keep the old state, and say why."""
-        self._states.update_mask()
+        self._states.expect_secrets()
         self.status.problem = problems[0]
         self._count("failed")
         text = "the configuration stays as it was"

@@ -79,6 +79,8 @@ class StateBuilder:
         """The state for a configuration, with its engines started. It shares with the previous one the connections and
         engines that stay as they are. Raises StartError; then nothing of it is left."""
         _refuse_exposure(config, self._insecure)
+        if previous is not None:
+            _refuse_loss_of_keys(previous.config, config)
         router = self._create_router(config, None if previous is None else previous.router)
         try:
             for number, (name, model) in enumerate(config.models.items(), 1):
@@ -126,6 +128,7 @@ class ServingStates(Generic[_Request]):
         self.running: dict[_Request, ServingState] = {}
         self._holders: dict[object, ServingState] = {}
         self._earlier: dict[ServingState, int] = {}
+        self._expected: tuple[str, ...] = ()
         self._mask = mask
         self._closing: set[asyncio.Task[None]] = set()
 
@@ -137,9 +140,10 @@ class ServingStates(Generic[_Request]):
     def replace_current(self, new: ServingState) -> None:
         """Serve new requests with another state."""
         old, self.current = self.current, new
+        self._expected = ()
         count = sum(state is old for state in chain(self.running.values(), self._holders.values()))
         self._earlier[old] = count
-        self.update_mask()
+        self._update_mask()
         if not count:
             self._retire(old)
 
@@ -171,7 +175,7 @@ class ServingStates(Generic[_Request]):
 
     def _retire(self, state: ServingState) -> None:
         del self._earlier[state]
-        self.update_mask()
+        self._update_mask()
         task = asyncio.get_running_loop().create_task(state.router.close(keep=self._list_upstreams()))
         self._closing.add(task)
         task.add_done_callback(self._closing.discard)
@@ -179,10 +183,25 @@ class ServingStates(Generic[_Request]):
     def _list_upstreams(self) -> Collection[Upstream]:
         return {upstream for state in (self.current, *self._earlier) for upstream in state.router.upstreams}
 
-    def update_mask(self, more: Iterable[str] = ()) -> None:
-        """Mask the secrets of all states, because requests of earlier ones still write to the log, and `more`."""
+    def expect_secrets(self, secrets: Iterable[str] = ()) -> None:
+        """Mask these too, which are those of a state that is being built, until there is a new current state."""
+        self._expected = tuple(secrets)
+        self._update_mask()
+
+    def _update_mask(self) -> None:
+        """Mask the secrets of all states, because requests of earlier ones still write to the log."""
         states = (*self._earlier, self.current)
-        self._mask.set_secrets(dict.fromkeys(chain(*(state.secrets for state in states), more)))
+        self._mask.set_secrets(dict.fromkeys(chain(*(state.secrets for state in states), self._expected)))
+
+
+def _refuse_loss_of_keys(old: Config, new: Config) -> None:
+    """Raises StartError for a configuration that needs no key any more: its file may be written in part, and a server
+    in front of the proxy may let strangers in."""
+    lost = "keys" if old.keys and not new.keys else ""
+    if old.server.admin_key is not None and new.server.admin_key is None:
+        lost = lost or "server.admin_key"
+    if lost:
+        raise StartError(f"{lost}: the running proxy has it, and the new configuration does not; restart to remove it.")
 
 
 def _refuse_exposure(config: Config, insecure: bool) -> None:

@@ -90,10 +90,12 @@ class ExchangeMetrics:
 
     def count(self, record: ExchangeRecord) -> None:
         """Count an exchange that has ended."""
-        model, target = record.model or "", record.target or ""
+        model, target, fault = record.model or "", record.target or "", record.fault
+        if fault is not None and fault.kind == "model_not_found":
+            model = ""  # clients can ask for any
         labels = (record.dialect, record.protocol, model, record.outcome, str(record.status or ""), record.key or "")
         self._requests.add(labels)
-        if (fault := record.fault) is not None:
+        if fault is not None:
             self._faults.add((fault.owner, fault.kind, fault.code or "", target))
         for change in () if record.receipt is None else record.receipt.changes:
             self._changes.add((change.action, change.weight, change.reason))

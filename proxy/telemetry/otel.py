@@ -52,7 +52,9 @@ _BETWEEN = (0.01, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.75, 1.0, 
 _TOKENS = tuple(float(4**power) for power in range(14))
 _PATIENCE = 3.0  # seconds for what is left when the proxy stops
 _QUIET = 10.0  # seconds between two lines of the log
-_MOST_MODELS = 1_000  # names in the metrics: clients may choose them
+_MOST_WORDS = 1_000  # in the metrics, of those that clients and providers choose
+_CHOSEN = ("gen_ai.request.model", "error.type")
+"""The attributes of metrics with such words."""
 
 _Attributes = dict[str, AttributeValue]
 
@@ -125,13 +127,14 @@ class _Metrics:
         self._tokens = create("token.usage", "{token}", "Tokens of operations", _TOKENS)
         self._first = create("operation.time_to_first_chunk", "s", "Time to the first event", _FIRST)
         self._between = create("operation.time_per_output_chunk", "s", "Time between two events", _BETWEEN)
-        self._models: set[str] = set()
+        self._words: set[AttributeValue] = set()
 
     def measure(self, record: ExchangeRecord, attributes: _Attributes) -> None:
         """Measure an exchange that has reached a target."""
         if not record.target:
             return
-        attributes = {**attributes, "gen_ai.request.model": self._limit(record.model or "")}
+        limited = {name: self._limit(attributes[name]) for name in _CHOSEN if name in attributes}
+        attributes = {**attributes, **limited}
         duration = (record.duration_ms or 0.0) / 1000
         self._duration.record(duration, attributes)
         counts = read_token_counts(record.usage)
@@ -144,11 +147,11 @@ class _Metrics:
             if record.events > 1:
                 self._between.record((duration - first) / (record.events - 1), attributes)
 
-    def _limit(self, model: str) -> str:
-        """The name of a model, or `other` after many."""
-        if len(self._models) < _MOST_MODELS:
-            self._models.add(model)
-        return model if model in self._models else "other"
+    def _limit(self, word: AttributeValue) -> AttributeValue:
+        """The word, or `other` after many."""
+        if len(self._words) < _MOST_WORDS:
+            self._words.add(word)
+        return word if word in self._words else "other"
 
 
 def _name_operation(record: ExchangeRecord) -> str:

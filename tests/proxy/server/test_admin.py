@@ -78,12 +78,21 @@ async def test_names_that_clients_choose_make_a_limited_number_of_series(
     proxy: StartProxy, upstream: StartUpstream, wire: Wire, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("dragoman.proxy.telemetry.metrics._MOST_SERIES", 5)
+    models = {"x-*": {"targets": [{"provider": "p0"}]}}
+    p = await proxy(await upstream(wire.ok), server={"admin_port": 0}, models=models)
+    for number in range(20):
+        await p.ask(model=f"x-{number}")
+    requests = (await read_samples(p))["dragoman_requests_total"]
+    assert len(requests) == 6
+    assert requests["other other other other other other"] == 15
+
+
+async def test_models_that_do_not_exist_make_one_series(proxy: StartProxy, upstream: StartUpstream, wire: Wire) -> None:
     p = await proxy(await upstream(wire.ok), server={"admin_port": 0})
     for number in range(20):
         await p.ask(model=f"none-{number}")
     requests = (await read_samples(p))["dragoman_requests_total"]
-    assert len(requests) == 6
-    assert requests["other other other other other other"] == 15
+    assert [count for labels, count in requests.items() if "404" in labels.split()] == [20]
 
 
 async def test_health_names_the_version_and_the_configuration(

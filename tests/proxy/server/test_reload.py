@@ -255,6 +255,28 @@ async def test_a_reload_never_opens_the_proxy_to_strangers(tmp_path: Path) -> No
         assert "refusing to listen on 0.0.0.0 without keys" in served.find("reload_failed")[0]["problems"][0]
 
 
+async def test_secrets_of_a_state_that_is_being_built_stay_masked(served: Reloaded) -> None:
+    gateway, secret = served.proxy._gateway, "sk-of-the-next-state-0123456789"
+    with gateway.states.hold(gateway.states.current):
+        assert await served.reload(generation(1))
+        gateway.states.expect_secrets([secret])
+    assert gateway._mask(secret.encode()) == b"***"
+    gateway.states.expect_secrets()
+    assert gateway._mask(secret.encode()) == secret.encode()
+
+
+async def test_a_file_that_is_written_in_part_takes_no_key_away(tmp_path: Path) -> None:
+    config = generation(0, server={"port": 0, "admin_port": 0, "admin_key": f"{KEY}-admin", "drain": {"delay": "1ms"}})
+    async with serve_file(tmp_path, config) as served:
+        assert not await served.reload({name: value for name, value in config.items() if name != "keys"})
+        server = {name: value for name, value in config["server"].items() if name != "admin_key"}
+        assert not await served.reload({**config, "server": server})
+        problems = [line["problems"][0] for line in served.find("reload_failed")]
+        assert [problem.partition(":")[0] for problem in problems] == ["keys", "server.admin_key"]
+        async with aiohttp.ClientSession(served.proxy.url) as session:
+            assert (await ask(session))[0] == 401
+
+
 async def test_files_that_cannot_be_read_change_nothing(served: Reloaded, tmp_path: Path) -> None:
     tls = {"ca": str(tmp_path / "ca.pem")}
     (tmp_path / "ca.pem").write_text("nonsense")
