@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.adapters.decompression import SLICE, BadEncoding, DecompressedTooLarge, create_decompressor
+from tests.tables import for_each
 
 
 def _deflate(data: bytes) -> bytes:
@@ -29,8 +30,8 @@ def test_any_pieces_give_the_body(body: bytes, coding: str, size: int) -> None:
     assert out == body
 
 
-@pytest.mark.parametrize("size", [0, 1, SLICE - 1, SLICE, SLICE + 1, 3 * SLICE])
-@pytest.mark.parametrize("coding", FORMS)
+@for_each("size", [0, 1, SLICE - 1, SLICE, SLICE + 1, 3 * SLICE])
+@for_each("coding", FORMS)
 def test_what_swells_comes_in_slices(coding: str, size: int) -> None:
     decompressor = create_decompressor(coding, size)
     assert decompressor is not None

@@ -19,6 +19,7 @@ from dragoman.adapters.native_errors import read_error_object
 from dragoman.adapters.native_shapes import recognize
 from dragoman.contract.quirk_files import load_quirks
 from tests.dialects import DIALECTS
+from tests.tables import for_each
 
 CTX = Context("actual", Call("POST", "/chat/completions", {}), Receipt(), clock=lambda: 1_800_000_000.0)
 BODIES: list[dict[str, Any]] = json.loads((Path(__file__).parent / "fixtures/error_bodies.json").read_bytes())
@@ -53,15 +54,15 @@ def read(dialect: str, status: int, body: Any, **headers: str) -> Fault:
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
-@pytest.mark.parametrize("row", RECORDED, ids=NAMES)
+@for_each("dialect", DIALECTS)
+@for_each("row", RECORDED)
 def test_a_recorded_error_has_its_kind_and_code(row: dict[str, Any], dialect: str) -> None:
     fault = read(dialect, row["status"], row["body"])
     assert (fault.kind, fault.code, fault.status) == (row["kind"], row["code"], KINDS[fault.kind][1])
     assert fault.answered == row["status"]
 
 
-@pytest.mark.parametrize("row", RECORDED, ids=NAMES)
+@for_each("row", RECORDED)
 def test_the_same_error_in_a_stream_has_its_kind_and_code(row: dict[str, Any]) -> None:
     body = row["body"][0] if isinstance(row["body"], list) else row["body"]
     if row["body"] == {"message": "Payment Required"}:
@@ -70,7 +71,7 @@ def test_the_same_error_in_a_stream_has_its_kind_and_code(row: dict[str, Any]) -
     assert (fault.kind, fault.code) == (row["kind"], row["code"])
 
 
-@pytest.mark.parametrize("row", RECORDED, ids=NAMES)
+@for_each("row", RECORDED)
 def test_no_two_rows_match_one_recorded_error(row: dict[str, Any]) -> None:
     native = recognize(row["body"])
     assert len([pattern for pattern, _ in SENTENCES if pattern.search(native.message)]) <= 1
@@ -162,8 +163,8 @@ FORBIDDEN: list[tuple[Any, str, str]] = [
 REFUSED = "The provider refused the proxy's own credentials"
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
-@pytest.mark.parametrize(("body", "kind", "text"), FORBIDDEN)
+@for_each("dialect", DIALECTS)
+@for_each(("body", "kind", "text"), FORBIDDEN)
 def test_a_403_is_about_the_key_only_if_it_says_so(body: Any, kind: str, text: str, dialect: str) -> None:
     raw = body.encode() if isinstance(body, str) else orjson.dumps(body)
     reply = Reply(403, body if isinstance(body, dict) else {}, {}, raw)

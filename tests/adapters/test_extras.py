@@ -13,6 +13,7 @@ from dragoman.adapters.paths import format_path
 from dragoman.adapters.pipeline import Attempt, Pipeline, plan_target
 from dragoman.adapters.routes import Route
 from dragoman.contract.json_types import JsonObject, JsonValue
+from tests.tables import for_each
 
 HELLO: JsonObject = {"role": "user", "content": "x"}
 ANSWER: JsonObject = {"role": "assistant", "content": "y", "vendor": 1}
@@ -46,24 +47,24 @@ def is_sent(attempt: Attempt) -> bool:
     return b'"vendor":1' in orjson.dumps(attempt.calls[0].call.body)
 
 
-@pytest.mark.parametrize("provider", PROVIDERS)
-@pytest.mark.parametrize("place", PLACES)
+@for_each("provider", PROVIDERS)
+@for_each("place", PLACES)
 def test_error_refuses_it(provider: str, place: str) -> None:
     with pytest.raises(Fault) as caught:
         prepare(provider, PLACES[place], "error")
     assert (caught.value.kind, caught.value.param) == ("extra_parameter", place)
 
 
-@pytest.mark.parametrize("provider", PROVIDERS)
-@pytest.mark.parametrize("place", PLACES)
+@for_each("provider", PROVIDERS)
+@for_each("place", PLACES)
 def test_drop_drops_and_names_it(provider: str, place: str) -> None:
     attempt = prepare(provider, PLACES[place], "drop")
     assert not is_sent(attempt)
     assert [format_path(change.before) for change in attempt.receipt.losses] == [place]
 
 
-@pytest.mark.parametrize("provider", PROVIDERS)
-@pytest.mark.parametrize("place", PLACES)
+@for_each("provider", PROVIDERS)
+@for_each("place", PLACES)
 def test_pass_through_sends_it_to_servers_that_accept_it(provider: str, place: str) -> None:
     attempt = prepare(provider, PLACES[place])
     sent = provider in ("openai/chat", "azure/chat", "mindie/chat")

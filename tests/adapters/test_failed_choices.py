@@ -15,6 +15,7 @@ from dragoman.adapters.streams import Chunk, End, Output, expand
 from dragoman.adapters.translate.bridge import BRIDGES
 from dragoman.contract.json_types import JsonObject, JsonValue
 from tests.dialects import called, served
+from tests.tables import for_each
 
 POLICIES = ("off", "report", "repair", "strict")
 PAIRS = [(dialect, protocol) for protocol in ("chat", "completions") for dialect in called(protocol)]
@@ -70,9 +71,9 @@ FAILURES = [
 ]
 
 
-@pytest.mark.parametrize("policy", POLICIES)
-@pytest.mark.parametrize(("choice", "kind", "status", "text"), FAILURES)
-@pytest.mark.parametrize(("dialect", "protocol"), PAIRS)
+@for_each("policy", POLICIES)
+@for_each(("choice", "kind", "status", "text"), FAILURES)
+@for_each(("dialect", "protocol"), PAIRS)
 def test_a_failed_choice_is_a_fault(
     dialect: str, protocol: str, choice: JsonObject, kind: str, status: int, text: str, policy: str
 ) -> None:
@@ -168,8 +169,8 @@ def outputs_for(protocol: str, data: bytes) -> list[Output]:
     return [made for output in outputs for made in translator.feed(output)]
 
 
-@pytest.mark.parametrize("choice", [choice for choice, *_ in FAILURES])
-@pytest.mark.parametrize(("client", "protocol"), CLIENTS)
+@for_each("choice", [choice for choice, *_ in FAILURES])
+@for_each(("client", "protocol"), CLIENTS)
 def test_clients_get_the_text_and_then_an_error(client: str, protocol: str, choice: JsonObject) -> None:
     writer = dialects[client].served[protocol].write_stream(context(protocol))
     data = piece("chat", "par") + piece("chat", "", **choice) + b"data: [DONE]\n\n"

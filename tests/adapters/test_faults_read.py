@@ -19,6 +19,7 @@ from dragoman.adapters.native_errors import Words, read_error_object, read_fault
 from dragoman.adapters.openai.faults import write_fault
 from dragoman.contract.json_types import JsonObject, JsonValue
 from tests.dialects import DIALECTS
+from tests.tables import for_each
 
 FIXTURES = Path(__file__).parent / "fixtures/errors"
 NOW = 1_800_000_000.0
@@ -137,7 +138,7 @@ SHAPES: list[tuple[Read, str, int, str, int, tuple[str | int, ...], str | None, 
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("read", "name", "received", "kind", "status", "path", "code", "value", "message"), SHAPES)
+@for_each(("read", "name", "received", "kind", "status", "path", "code", "value", "message"), SHAPES)
 def test_native_shapes(
     read: Read,
     name: str,
@@ -158,8 +159,8 @@ def test_every_fixture_is_read_by_a_test() -> None:
     assert {file.name.removesuffix(".json") for file in FIXTURES.iterdir()} == {row[1] for row in SHAPES}
 
 
-@pytest.mark.parametrize("read", ALL)
-@pytest.mark.parametrize(("owner", "name", "received"), [row[:3] for row in SHAPES])
+@for_each("read", ALL)
+@for_each(("owner", "name", "received"), [row[:3] for row in SHAPES])
 def test_every_dialect_reads_every_shape(read: Read, owner: Read, name: str, received: int) -> None:
     mine, theirs = read(fixture(name, received), CTX), owner(fixture(name, received), CTX)
     assert (mine.message, mine.path, mine.value, mine.provider_code) == (
@@ -167,7 +168,7 @@ def test_every_dialect_reads_every_shape(read: Read, owner: Read, name: str, rec
     )  # fmt: skip
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("status", "kind", "becomes"),
     [
         (400, "invalid_request", 400),
@@ -194,7 +195,7 @@ def test_every_dialect_reads_every_shape(read: Read, owner: Read, name: str, rec
         (0, "upstream_error", 502),
     ],
 )
-@pytest.mark.parametrize("read", ALL)
+@for_each("read", ALL)
 def test_empty_answers_go_by_their_status(read: Read, status: int, kind: str, becomes: int) -> None:
     fault = read(answer(b"", status), CTX)
     assert (fault.kind, fault.status) == (kind, becomes)

@@ -19,6 +19,7 @@ from dragoman.adapters.openai import faults as openai
 from dragoman.adapters.paths import Path
 from dragoman.adapters.validation import load_validator
 from dragoman.contract.json_types import JsonObject, JsonValue
+from tests.tables import for_each
 
 CTX = Context("actual", Call("POST", "/chat/completions", {}), Receipt(), clock=lambda: 0.0)
 DOCUMENTED = Context("documented", Call("POST", "/chat/completions", {}), Receipt())
@@ -164,8 +165,8 @@ def test_mindie(kind: Kind) -> None:
     assert (written.status, written.body) == (status, body)
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
-@pytest.mark.parametrize("kind", KINDS)
+@for_each("dialect", DIALECTS)
+@for_each("kind", KINDS)
 def test_bodies_fit_the_documented_schema(dialect: str, kind: Kind) -> None:
     for path, value in (((), None), (("messages", 0, "role"), "wizard"), (("n",), [1, {"a": None}])):
         written = DIALECTS[dialect].write_fault(Fault(kind, "Said so", path, value), DOCUMENTED)
@@ -193,8 +194,8 @@ def test_a_kept_status_stays_where_the_dialect_has_it() -> None:
     assert [DIALECTS[name].write_fault(fault, CTX).status for name in DIALECTS] == [501, 501, 501, 500]
 
 
-@pytest.mark.parametrize(("status", "told"), [(500, 500), (501, 501), (502, 502), (503, 503), (504, 504), (529, 503)])
-@pytest.mark.parametrize("dialect", DIALECTS)
+@for_each(("status", "told"), [(500, 500), (501, 501), (502, 502), (503, 503), (504, 504), (529, 503)])
+@for_each("dialect", DIALECTS)
 def test_a_5xx_of_the_provider_is_kept(dialect: str, status: int, told: int) -> None:
     fault = dialects["openai"].called["chat"].read_fault(Reply(status, {}, {}, b'{"error": {"message": "no"}}'), CTX)
     assert DIALECTS[dialect].write_fault(fault, CTX).status == told
@@ -356,8 +357,8 @@ def test_any_fault_can_be_written(
     assert 400 <= written.status <= 599
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
-@pytest.mark.parametrize("kind", KINDS)
+@for_each("dialect", DIALECTS)
+@for_each("kind", KINDS)
 def test_every_dialect_reads_its_own_writing(dialect: str, kind: Kind) -> None:
     written = DIALECTS[dialect].write_fault(Fault(kind, "Said so", ("n",)), CTX)
     fault = (

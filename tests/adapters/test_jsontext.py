@@ -13,6 +13,7 @@ from dragoman.adapters.faults import Fault
 from dragoman.adapters.jsontext import MAX_DEPTH, SYNTAX_CODES, read_any, read_object
 from dragoman.contract.json_types import JsonValue
 from tests.adapters.step_count import count_steps
+from tests.tables import for_each
 
 
 def refused(raw: bytes) -> Fault:
@@ -23,7 +24,7 @@ def refused(raw: bytes) -> Fault:
     return fault
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("raw", "code", "words"),
     [
         (b"", "empty_body", "body is empty"),

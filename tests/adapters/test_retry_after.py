@@ -16,6 +16,7 @@ from dragoman.adapters.faults import Fault
 from dragoman.adapters.native_errors import read_error_object
 from dragoman.adapters.retry_after import find_wait, parse_wait, read_reset
 from tests.dialects import DIALECTS
+from tests.tables import for_each
 
 NOW = 1_800_000_000.0
 CTX = Context("actual", Call("POST", "/chat/completions", {}), Receipt(), clock=lambda: NOW)
@@ -27,7 +28,7 @@ def read(status: int, body: Any, headers: dict[str, str], dialect: str = "openai
     return dialects[dialect].called["chat"].read_fault(reply, CTX)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("headers", "seconds"),
     [
         ({"retry-after": "3", "x-ratelimit-reset-requests": "9s"}, 3.0),
@@ -63,7 +64,7 @@ def read(status: int, body: Any, headers: dict[str, str], dialect: str = "openai
         ({"x-ratelimit-limit-requests": "60"}, None),
     ],
 )
-@pytest.mark.parametrize("dialect", DIALECTS)
+@for_each("dialect", DIALECTS)
 def test_headers(headers: dict[str, str], seconds: float | None, dialect: str) -> None:
     assert read(429, PLAIN, headers, dialect).retry_after == seconds
 
@@ -107,8 +108,8 @@ BODIES: list[tuple[str, int, Any, float | None]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
-@pytest.mark.parametrize(("source", "status", "body", "seconds"), BODIES)
+@for_each("dialect", DIALECTS)
+@for_each(("source", "status", "body", "seconds"), BODIES)
 def test_bodies(source: str, status: int, body: Any, seconds: float | None, dialect: str) -> None:
     waits = read(status, body, {}, dialect).retry_after
     assert waits == (pytest.approx(seconds) if seconds is not None else None), source

@@ -11,6 +11,7 @@ from dragoman.adapters.call import Call
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.routes import RouteTable
 from dragoman.contract.json_types import JsonValue
+from tests.tables import for_each
 
 
 def test_what_is_served_follows_from_the_dialects() -> None:
@@ -64,7 +65,7 @@ threads threads/t/messages realtime realtime/sessions realtime/client_secrets co
 fine_tuning/jobs evals containers videos responses/compact responses/input_tokens complete rerank"""
 
 
-@pytest.mark.parametrize("path", [*UNKNOWN, *(f"/v1/{api}" for api in APIS.split())])
+@for_each("path", [*UNKNOWN, *(f"/v1/{api}" for api in APIS.split())])
 def test_a_request_for_another_api_is_answered_with_what_is_served(path: str) -> None:
     fault = RouteTable(dialects, {}).unknown_path(path)
     assert (fault.status, fault.code) == (404, "unknown_url")

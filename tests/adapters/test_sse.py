@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.adapters.sse import Event, Framer, Item, Stray, TooLong, encode
+from tests.tables import for_each
 
 FIXTURES = sorted((Path(__file__).parent / "fixtures/sse").glob("*.sse"))
 
@@ -41,7 +42,7 @@ def reference(data: bytes) -> list[Event]:
     return events
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("data", "items"),
     [
         (b"", []),

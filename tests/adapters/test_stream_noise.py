@@ -13,6 +13,7 @@ from dragoman.adapters.changes import Receipt
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.streams import Chunk, End, Output, expand
 from dragoman.contract.json_types import JsonObject
+from tests.tables import for_each
 
 POLICIES = ("off", "report", "repair", "strict")
 FOLDER = Path(__file__).parent
@@ -51,9 +52,9 @@ HEARTBEATS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("policy", POLICIES)
-@pytest.mark.parametrize("heartbeat", HEARTBEATS)
-@pytest.mark.parametrize("protocol", STREAMS)
+@for_each("policy", POLICIES)
+@for_each("heartbeat", HEARTBEATS)
+@for_each("protocol", STREAMS)
 def test_heartbeats_change_nothing(protocol: str, heartbeat: bytes, policy: str) -> None:
     data = STREAMS[protocol].read_bytes()
     calm, ctx = read(protocol, data, context(protocol, policy)), context(protocol, policy)
@@ -99,9 +100,9 @@ ERRORS: list[tuple[bytes, str, str]] = [
 ]
 
 
-@pytest.mark.parametrize("policy", POLICIES)
-@pytest.mark.parametrize(("error", "kind", "text"), ERRORS)
-@pytest.mark.parametrize("protocol", STREAMS)
+@for_each("policy", POLICIES)
+@for_each(("error", "kind", "text"), ERRORS)
+@for_each("protocol", STREAMS)
 def test_an_error_object_of_any_shape_is_a_fault_of_its_kind(
     protocol: str, error: bytes, kind: str, text: str, policy: str
 ) -> None:

@@ -9,6 +9,7 @@ from dragoman.adapters.call import Call, Context, Target
 from dragoman.adapters.changes import Receipt
 from dragoman.adapters.validation import Validator, load_validator, request_validator
 from dragoman.contract.json_types import JsonObject
+from tests.tables import for_each
 
 MESSAGES = [{"role": "user", "content": "hi"}]
 CHAT = {"model": "m", "messages": MESSAGES, "temperature": 1}
@@ -31,8 +32,8 @@ CHANGES: dict[str, JsonObject] = {
 }
 
 
-@pytest.mark.parametrize("change", CHANGES)
-@pytest.mark.parametrize("name", BODIES)
+@for_each("change", CHANGES)
+@for_each("name", BODIES)
 def test_validating_again(name: str, change: str) -> None:
     rules, accepted = load_validator(name, "actual"), BODIES[name]
     body = {**accepted, **CHANGES[change]}

@@ -21,6 +21,7 @@ from dragoman.proxy.config.models import Config
 from dragoman.proxy.server.lifecycle import start
 from dragoman.proxy.telemetry.exposition import Exposition, Gauge
 from dragoman.proxy.telemetry.metrics import ExchangeMetrics
+from tests.tables import for_each
 
 FOLDER = Path(__file__).resolve().parents[2] / "deploy" / "monitoring"
 DASHBOARD: dict[str, Any] = json.loads((FOLDER / "dashboard.json").read_text("utf-8"))
@@ -104,7 +105,7 @@ async def test_queries_name_metrics_and_labels_that_exist(title: str, query: str
     assert not labels - ADDED - set().union(*(known[name] for name in metrics))
 
 
-@pytest.mark.parametrize(("query", "legend"), LEGENDS)
+@for_each(("query", "legend"), LEGENDS)
 def test_legends_name_labels_that_the_query_keeps(query: str, legend: str) -> None:
     shown = set(re.findall(r"{{ ?(\w+) ?}}", legend))
     kept = {word for found in re.findall(r"\bby \(([^)]*)\)", query) for word in re.split(r",\s*", found)}

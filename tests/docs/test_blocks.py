@@ -13,6 +13,7 @@ import typer.main
 from ruamel.yaml import YAML
 
 from dragoman.proxy.cli.main import app
+from tests.tables import for_each
 
 from . import test_bodies, test_configurations, test_pages_run
 from .blocks import PAGES, REMARKS, ROOT, Block, find_unfenced, list_blocks, read_blocks
@@ -51,7 +52,7 @@ def test_commands_with_a_prompt_are_consoles() -> None:
     assert [block.name for block in BLOCKS if block.language == "sh" and re.search(r"^\$ ", block.text, re.M)] == []
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+@for_each("page", PAGES)
 def test_no_block_is_only_indented(page: object) -> None:
     assert find_unfenced(page.read_text("utf-8")) == []  # type: ignore[attr-defined]
 
@@ -89,7 +90,7 @@ def test_command_exists(name: str, command: str) -> None:
     assert {word.partition("=")[0] for word in words if word.startswith("--")} <= known, name
 
 
-@pytest.mark.parametrize("block", [one for one in BLOCKS if "not run" in one.remarks], ids=lambda block: block.name)
+@for_each("block", [one for one in BLOCKS if "not run" in one.remarks])
 def test_what_is_not_run_can_be_read(block: Block) -> None:
     match block.language:
         case "python":

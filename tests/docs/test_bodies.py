@@ -8,6 +8,7 @@ from itertools import groupby
 import pytest
 
 from dragoman.adapters.validation import load_validator
+from tests.tables import for_each
 
 from .blocks import Block, list_blocks
 
@@ -29,7 +30,7 @@ def list_samples() -> list[tuple[str, Block]]:
 OTHERS = [block for block in BLOCKS if not block.page.startswith("docs/dialects/")]
 
 
-@pytest.mark.parametrize(("schema", "block"), list_samples(), ids=lambda value: getattr(value, "name", value))
+@for_each(("schema", "block"), list_samples())
 def test_sample(schema: str, block: Block) -> None:
     assert [*load_validator(schema, "actual").violations(json.loads(block.text))] == []
 

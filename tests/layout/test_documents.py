@@ -10,6 +10,7 @@ from xml.etree import ElementTree
 import pytest
 
 from dragoman.contract.case_files import read_case_file
+from tests.tables import for_each
 
 ROOT = Path(__file__).resolve().parents[2]
 README = ROOT / "README.md"
@@ -57,7 +58,7 @@ def test_readme_is_short() -> None:
     assert len(seen.split()) < MOST_WORDS
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+@for_each("page", PAGES)
 def test_links_lead_somewhere(page: Path) -> None:
     assert broken(page) == []
 
@@ -105,7 +106,7 @@ def test_comparison_has_the_numbers_of_the_matrix() -> None:
     assert {row[0] for row in shown} >= {provider for _, provider in measured}
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+@for_each("page", PAGES)
 def test_files_that_are_named_exist(page: Path) -> None:
     missing = [name for name in FILE.findall(prose_of(page)) if not (ROOT / name).exists()]
     assert missing == []

@@ -7,12 +7,11 @@ from dataclasses import fields
 from pathlib import Path
 from typing import get_args
 
-import pytest
-
 from dragoman.adapters.call import Policy
 from dragoman.adapters.changes import Action, Weight
 from dragoman.adapters.faults import Owner
 from dragoman.adapters.registry import dialects
+from tests.tables import for_each
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 GLOSSARY = (DOCS / "glossary.md").read_text("utf-8")
@@ -31,7 +30,7 @@ WORDS = {
 }
 
 
-@pytest.mark.parametrize("word", sorted(WORDS))
+@for_each("word", sorted(WORDS))
 def test_words_of_the_code_are_explained(word: str) -> None:
     assert f"`{word}`" in GLOSSARY
 

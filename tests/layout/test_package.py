@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 import dragoman
+from tests.tables import for_each
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = ("adapters", "contract", "local_engine", "proxy", "schemas")
@@ -123,7 +124,7 @@ def test_constraints_are_plain_pins() -> None:
     assert lines == sorted(lines, key=lambda line: line.partition("=")[0])
 
 
-@pytest.mark.parametrize("text", TEXTS, ids=lambda file: str(file.relative_to(ROOT)))
+@for_each("text", TEXTS)
 def test_documents_name_no_place_on_a_machine(text: Path) -> None:
     content = text.read_text("utf-8")
     assert not [line for line in content.splitlines() if MACHINE_PATH.search(line) or str(ROOT) in line]

@@ -7,11 +7,11 @@ from importlib.resources import files
 from pathlib import Path
 
 import jsonschema
-import pytest
 
 from dragoman.adapters.dialect_check import SIDES
 from dragoman.schemas import Schema, lineage, load, names, profiles
 from tests.dialects import called, served
+from tests.tables import for_each
 
 from .conftest import Compile, FindProperties, is_patch
 
@@ -59,8 +59,8 @@ CLOSED = {
     "messages": set(),
 }
 
-every_schema = pytest.mark.parametrize(("name", "profile"), PAIRS)
-every_request = pytest.mark.parametrize(("name", "profile"), REQUESTS)
+every_schema = for_each(("name", "profile"), PAIRS)
+every_request = for_each(("name", "profile"), REQUESTS)
 
 
 def nodes(value: object) -> Iterator[Schema]:

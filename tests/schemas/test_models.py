@@ -11,13 +11,14 @@ import pytest
 from dragoman.adapters.model_facts import Family, find_facts, load_families
 from dragoman.adapters.registry import NAMES
 from dragoman.schemas import Schema, load, model_files
+from tests.tables import for_each
 
 FILES = {name: load(name) for name in model_files()}
 FAMILIES = load_families()
 LADDER = load("models")["$defs"]["effort"]["enum"]
 
 every_file = pytest.mark.parametrize("content", FILES.values(), ids=list(FILES))
-every_family = pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.title)
+every_family = for_each("family", FAMILIES)
 
 
 @every_file

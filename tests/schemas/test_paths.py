@@ -8,6 +8,7 @@ import pytest
 
 from dragoman.contract.json_types import JsonValue
 from dragoman.schemas import Schema, load, names, profiles
+from tests.tables import for_each
 
 from .conftest import FindErrors
 
@@ -35,8 +36,8 @@ EVERYWHERE: list[tuple[Schema, list[str | int], str, JsonValue]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("name", [*OPENAI_LIKE, "databricks/chat.request", "azure/chat.request", "mindie/chat.request"])
-@pytest.mark.parametrize(("change", "path", "keyword", "limit"), EVERYWHERE)
+@for_each("name", [*OPENAI_LIKE, "databricks/chat.request", "azure/chat.request", "mindie/chat.request"])
+@for_each(("change", "path", "keyword", "limit"), EVERYWHERE)
 def test_one_mistake_is_one_error_at_its_own_place(
     name: str, change: Schema, path: list[str | int], keyword: str, limit: str | int | None, errors: FindErrors
 ) -> None:

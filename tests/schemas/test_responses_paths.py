@@ -9,6 +9,7 @@ import pytest
 from dragoman.adapters.validation import load_validator
 from dragoman.contract.json_types import JsonValue
 from dragoman.schemas import Schema, load, profiles
+from tests.tables import for_each
 
 from .conftest import FindErrors
 
@@ -33,8 +34,8 @@ EVERYWHERE: list[tuple[Schema, list[str | int], str | None, JsonValue]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("name", REQUESTS)
-@pytest.mark.parametrize(("change", "path", "keyword", "limit"), EVERYWHERE)
+@for_each("name", REQUESTS)
+@for_each(("change", "path", "keyword", "limit"), EVERYWHERE)
 def test_one_mistake_is_one_error_at_its_own_place(
     name: str,
     change: Schema,

@@ -10,6 +10,7 @@ from openai.types.responses.response_create_params import ResponseCreateParamsNo
 
 from dragoman.contract.json_types import JsonValue
 from dragoman.schemas import Schema, load
+from tests.tables import for_each
 
 from .conftest import Compile
 
@@ -163,7 +164,7 @@ def profiles_that_take(name: str, body: Schema, compiled: Compile) -> list[str]:
     return [profile for profile in ("documented", "actual") if compiled(name, profile).is_valid(body)]
 
 
-@pytest.mark.parametrize(("dialect", "reply", "wanted"), REPLIES)
+@for_each(("dialect", "reply", "wanted"), REPLIES)
 def test_a_reply_is_valid_in_these_profiles(dialect: str, reply: Schema, wanted: str, compiled: Compile) -> None:
     assert profiles_that_take(f"{dialect}/responses.reply", reply, compiled) == wanted.split()
 

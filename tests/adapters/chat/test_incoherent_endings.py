@@ -14,6 +14,7 @@ from dragoman.adapters.translate.bridge import BRIDGES
 from dragoman.contract.json_types import JsonObject, JsonValue
 from tests.adapters.conftest import MakeContext
 from tests.dialects import called
+from tests.tables import for_each
 
 RESPONSES = {"model": "m", "input": "x", "stream": True}
 DONE = b"data: [DONE]\n\n"
@@ -76,8 +77,8 @@ STREAMS = [
 ]
 
 
-@pytest.mark.parametrize("dialect", called("chat"))
-@pytest.mark.parametrize(("data", "text", "finish"), [case[1:] for case in STREAMS], ids=[case[0] for case in STREAMS])
+@for_each("dialect", called("chat"))
+@for_each(("data", "text", "finish"), [case[1:] for case in STREAMS])
 def test_a_choice_ends_once_after_its_text(
     data: bytes, text: str, finish: str, dialect: str, context: MakeContext
 ) -> None:
@@ -172,9 +173,9 @@ def whole(finish: str, **message: JsonValue) -> JsonObject:
     return {"id": "c", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice]}
 
 
-@pytest.mark.parametrize("dialect", called("chat"))
-@pytest.mark.parametrize("calls", [{"tool_calls": []}, {"tool_calls": None}, {}])
-@pytest.mark.parametrize("finish", ["tool_calls", "tool_use", "function_call"])
+@for_each("dialect", called("chat"))
+@for_each("calls", [{"tool_calls": []}, {"tool_calls": None}, {}])
+@for_each("finish", ["tool_calls", "tool_use", "function_call"])
 def test_a_finish_reason_of_calls_without_calls_reads_stop(
     finish: str, calls: JsonObject, dialect: str, context: MakeContext
 ) -> None:

@@ -13,11 +13,12 @@ from dragoman.adapters.faults import Fault
 from dragoman.adapters.sse import encode
 from dragoman.contract.json_types import JsonValue
 from tests.dialects import DIALECTS
+from tests.tables import for_each
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
-@pytest.mark.parametrize("replies", ["off", "report", "repair"])
-@pytest.mark.parametrize("choice", [1, "x", None, [], {"index": "0", "delta": {}}, {"index": [0], "delta": {}}])
+@for_each("dialect", DIALECTS)
+@for_each("replies", ["off", "report", "repair"])
+@for_each("choice", [1, "x", None, [], {"index": "0", "delta": {}}, {"index": [0], "delta": {}}])
 def test_choices_that_cannot_be_told_apart(
     dialect: str, replies: str, choice: JsonValue, context: Callable[..., Context]
 ) -> None:
@@ -29,9 +30,9 @@ def test_choices_that_cannot_be_told_apart(
     assert reader.has_ended
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
-@pytest.mark.parametrize("replies", ["off", "report", "repair", "strict"])
-@pytest.mark.parametrize(
+@for_each("dialect", DIALECTS)
+@for_each("replies", ["off", "report", "repair", "strict"])
+@for_each(
     "choices",
     [None, [], [1], [{"index": 0, "message": {"role": "assistant", "content": "par"}, "finish_reason": None}]],
 )

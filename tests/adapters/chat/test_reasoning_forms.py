@@ -17,6 +17,7 @@ from dragoman.adapters.translate.replies import to_output
 from dragoman.adapters.translate.requests import to_chat_request
 from dragoman.contract.json_types import JsonObject, JsonValue
 from tests.adapters.conftest import MakeContext
+from tests.tables import for_each
 
 CALLED = ["openai", "databricks", "azure", "mindie"]
 SIGNED = {"type": "summary_text", "text": "so", "signature": "S1"}
@@ -82,7 +83,7 @@ FORMS: dict[str, tuple[JsonObject, JsonObject]] = {
     "reasoning_details that are no list": ({"reasoning_details": "so"}, {}),
 }
 KEYS = ("reasoning", "reasoning_content", "reasoning_signature", "reasoning_details")
-every_form = pytest.mark.parametrize(("given", "found"), FORMS.values(), ids=FORMS.keys())
+every_form = for_each(("given", "found"), FORMS.values())
 
 
 def read(dialect: str, ctx: Context, message: JsonObject) -> JsonObject:

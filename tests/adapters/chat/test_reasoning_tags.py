@@ -13,6 +13,7 @@ from dragoman.adapters.chat.reasoning_tags import TagSplitter, split_tags
 from dragoman.adapters.streams import Chunk, DeltaRun, End, expand
 from dragoman.contract.json_types import JsonObject, JsonValue
 from tests.adapters.conftest import MakeContext
+from tests.tables import for_each
 
 HARMONY = "<|channel|>analysis<|message|>so<|end|><|start|>assistant<|channel|>final<|message|>yes"
 TAGGED = {
@@ -63,7 +64,7 @@ PIECES = [
 ]
 
 
-@pytest.mark.parametrize(("text", "implied", "thought", "answer"), CASES)
+@for_each(("text", "implied", "thought", "answer"), CASES)
 def test_a_text_is_split_at_its_tags(text: str, implied: bool, thought: str, answer: str) -> None:
     assert split_tags(text, implied=implied) == (thought, answer)
 
@@ -87,7 +88,7 @@ def test_a_text_without_tags_is_unchanged(text: str) -> None:
         assert split_tags(text, implied=False) == ("", text)
 
 
-@pytest.mark.parametrize("cut", range(1, len(HARMONY)))
+@for_each("cut", range(1, len(HARMONY)))
 def test_a_tag_may_be_cut_anywhere(cut: int) -> None:
     assert split_pieces([HARMONY[:cut], HARMONY[cut:]], implied=False) == ("so", "yes")
 
@@ -135,7 +136,7 @@ def stream(ctx: Context, texts: list[str]) -> tuple[str, str]:
     return joined[0], joined[1]
 
 
-@pytest.mark.parametrize(("text", "implied", "thought", "answer"), CASES)
+@for_each(("text", "implied", "thought", "answer"), CASES)
 def test_with_the_setting_replies_are_split(
     context: MakeContext, text: str, implied: bool, thought: str, answer: str
 ) -> None:

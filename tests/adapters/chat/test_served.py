@@ -12,6 +12,7 @@ from dragoman.adapters.validation import load_validator
 from dragoman.contract.json_types import JsonObject, JsonValue
 from tests.adapters.conftest import MakeContext
 from tests.dialects import DIALECTS
+from tests.tables import for_each
 
 HELLO = [{"role": "user", "content": "hello"}]
 INVOCATIONS = "/serving-endpoints/llama/invocations"
@@ -254,9 +255,9 @@ ODD = [
 ]
 
 
-@pytest.mark.parametrize("profile", ["documented", "actual"])
-@pytest.mark.parametrize("dialect", DIALECTS)
-@pytest.mark.parametrize("body", ODD)
+@for_each("profile", ["documented", "actual"])
+@for_each("dialect", DIALECTS)
+@for_each("body", ODD)
 def test_what_one_dialect_does_not_look_at_breaks_nothing(
     dialect: str, profile: str, body: JsonObject, context: MakeContext
 ) -> None:

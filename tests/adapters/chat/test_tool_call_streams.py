@@ -18,6 +18,7 @@ from dragoman.adapters.streams import Chunk, Output
 from dragoman.contract.json_types import JsonObject, JsonValue
 from dragoman.contract.quirk_files import load_quirks
 from tests.adapters.conftest import MakeContext
+from tests.tables import for_each
 
 NAMES = ("read", "write_file", "search")
 REQUEST: JsonObject = {
@@ -156,7 +157,7 @@ def test_each_way_to_deal_out_calls(context: MakeContext, name: str) -> None:
     assert len({call_id for call_id, _, _ in found}) == len(found)
 
 
-@pytest.mark.parametrize("name", QUIRKS)
+@for_each("name", QUIRKS)
 def test_each_quirk_gives_its_calls_with_the_ids_of_the_server(context: MakeContext, name: str) -> None:
     expected = [(call.get("id"), call["name"], call["arguments"]) for call in QUIRKS[name].expect["calls"]]
     found = put_together(read(context, *QUIRKS[name].streamed))

@@ -13,6 +13,7 @@ from dragoman.adapters.changes import Receipt
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.pipeline import Pipeline, plan_target
 from dragoman.adapters.routes import Route
+from tests.tables import for_each
 
 SAID: dict[str, JsonObject] = {
     "chat": {"messages": [{"role": "user", "content": "x"}]},
@@ -60,8 +61,8 @@ def _send(client: str, provider: str, body: JsonObject, *takes: str, **target: A
     return attempt.calls[0].call.body, attempt.receipt
 
 
-@pytest.mark.parametrize(("name", "profile"), CALLED)
-@pytest.mark.parametrize("field", CHAT)
+@for_each(("name", "profile"), CALLED)
+@for_each("field", CHAT)
 def test_every_dialect_sends_what_the_target_takes(name: str, profile: str, field: str) -> None:
     body, receipt = _send("openai/chat", f"{name}/chat", {field: CHAT[field]}, field, profile=profile)
     assert body[field] == CHAT[field]

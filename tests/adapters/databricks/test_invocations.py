@@ -7,6 +7,7 @@ import pytest
 from dragoman.adapters.call import Call
 from dragoman.adapters.databricks.invocations import choose_protocol, parse_endpoint_name
 from dragoman.contract.json_types import JsonObject
+from tests.tables import for_each
 
 TASKS = {"vectors": "embeddings", "agent": "responses"}
 BODIES: list[tuple[JsonObject, str]] = [
@@ -35,8 +36,8 @@ def test_the_body_tells(body: JsonObject, protocol: str) -> None:
         assert choose_protocol(Call("POST", path, body), TASKS.get) == protocol
 
 
-@pytest.mark.parametrize("name", TASKS)
-@pytest.mark.parametrize(("body", "protocol"), BODIES)
+@for_each("name", TASKS)
+@for_each(("body", "protocol"), BODIES)
 def test_a_task_settles_what_input_is(name: str, body: JsonObject, protocol: str) -> None:
     by_task = protocol in ("embeddings", "responses")
     call = Call("POST", f"/serving-endpoints/{name}/invocations", body)

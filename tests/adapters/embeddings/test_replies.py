@@ -13,6 +13,7 @@ from dragoman.adapters.faults import Fault
 from dragoman.adapters.validation import load_validator
 from dragoman.contract.json_types import JsonObject, JsonValue
 from tests.dialects import called
+from tests.tables import for_each
 
 from .conftest import MakeContext
 
@@ -143,8 +144,8 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize("encoding", ["float", "base64"])
-@pytest.mark.parametrize(("data", "said", "param"), WRONG)
+@for_each("encoding", ["float", "base64"])
+@for_each(("data", "said", "param"), WRONG)
 def test_what_cannot_be_trusted(
     context: MakeContext, data: JsonValue, said: str, param: str | None, encoding: str
 ) -> None:

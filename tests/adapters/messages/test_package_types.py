@@ -18,6 +18,7 @@ from dragoman.adapters.messages.requests import check_request
 from dragoman.adapters.messages.versions import list_foreign
 from dragoman.adapters.request_properties import HUB_MESSAGES, hub_annotations, load_annotations
 from dragoman.adapters.validation import load_validator
+from tests.tables import for_each
 
 CLIENTS = sorted((Path(__file__).parent / "fixtures" / "clients").glob("*.json"))
 HEADERS = {"betas", "user_profile_id", "workspace_id"}
@@ -72,8 +73,8 @@ def _below(names: set[str], fields: set[tuple[str, ...]]) -> set[tuple[str, ...]
     return {path for path in fields if path[0] in names and len(path) > 1}
 
 
-@pytest.mark.parametrize("path", CLIENTS, ids=lambda path: path.stem)
-@pytest.mark.parametrize("profile", ["documented", "actual"])
+@for_each("path", CLIENTS)
+@for_each("profile", ["documented", "actual"])
 def test_what_real_clients_send_is_valid_in_the_version_that_they_name(path: Path, profile: str) -> None:
     call = json.loads(path.read_text("utf-8"))
     protocol = "count_tokens" if "count_tokens" in call["path"] else "messages"

@@ -18,6 +18,7 @@ from dragoman.adapters.messages.restream import restream_message
 from dragoman.adapters.validation import load_validator
 from dragoman.contract.json_types import JsonObject, JsonValue
 from dragoman.schemas import load
+from tests.tables import for_each
 
 from .streaming import VALUES, Replies, make_context
 
@@ -48,8 +49,8 @@ def repaired(**keys: JsonValue) -> JsonObject:
     return made
 
 
-@pytest.mark.parametrize("replies", ["off", "report", "repair", "strict"])
-@pytest.mark.parametrize(
+@for_each("replies", ["off", "report", "repair", "strict"])
+@for_each(
     "body",
     [
         MESSAGE,
@@ -67,8 +68,8 @@ def test_a_message_is_read_as_it_came(body: JsonObject, replies: Replies) -> Non
     assert made == body and receipt.changes == []
 
 
-@pytest.mark.parametrize("replies", ["off", "report", "repair", "strict"])
-@pytest.mark.parametrize(
+@for_each("replies", ["off", "report", "repair", "strict"])
+@for_each(
     ("body", "kind"),
     [
         ({"type": "error", "error": {"type": "overloaded_error", "message": "x"}}, None),

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from dragoman.adapters.call import Policy
 from dragoman.adapters.pipeline import Attempt
 from dragoman.adapters.pipeline.body_form import BodyForm, detect_form
+from tests.tables import for_each
 
 from .conftest import CreatePlan, ReceiveRequest
 from .test_attempt import ASKED, DONE, FIRST, LAST, STREAMED, fault_of, reply
@@ -50,10 +51,10 @@ def test_a_stream_is_read_under_every_label(
     assert written.startswith(b'data: {"id":"c"') and written.endswith(b"data: [DONE]\n\n")
 
 
-@pytest.mark.parametrize("size", [1, 7, 10_000])
-@pytest.mark.parametrize("asked", [ASKED, STREAMED])
-@pytest.mark.parametrize("label", LABELS)
-@pytest.mark.parametrize("pretty", [False, True])
+@for_each("size", [1, 7, 10_000])
+@for_each("asked", [ASKED, STREAMED])
+@for_each("label", LABELS)
+@for_each("pretty", [False, True])
 def test_a_whole_reply_is_read_under_every_label(
     receive: ReceiveRequest, plan: CreatePlan, label: str | None, asked: dict[str, object], size: int, pretty: bool
 ) -> None:

@@ -12,6 +12,7 @@ import pytest
 
 from dragoman.adapters.call import JsonObject, Target
 from dragoman.adapters.validation import load_validator
+from tests.tables import for_each
 
 from .exchanges import encode_chunks, make_reply, run_exchange, write_call
 
@@ -41,8 +42,8 @@ def answer(keys: JsonObject) -> dict[str, bytes]:
 
 
 SHAPES = list(answer({}))
-in_every_shape = pytest.mark.parametrize("shape", SHAPES)
-every_form = pytest.mark.parametrize("keys", FORMS.values(), ids=FORMS.keys())
+in_every_shape = for_each("shape", SHAPES)
+every_form = for_each("keys", FORMS.values())
 
 
 def join_call(deltas: list[JsonObject]) -> JsonObject:
@@ -198,11 +199,9 @@ MESSAGE_KEYS: JsonObject = {
 }
 
 
-@pytest.mark.parametrize("key", MESSAGE_KEYS)
-@pytest.mark.parametrize(
-    "provider", ["openai/chat", "databricks/chat", "azure/chat", "mindie/chat", "openai/responses"]
-)
-@pytest.mark.parametrize("client", ["openai/chat", "databricks/chat", "azure/chat", "mindie/chat"])
+@for_each("key", MESSAGE_KEYS)
+@for_each("provider", ["openai/chat", "databricks/chat", "azure/chat", "mindie/chat", "openai/responses"])
+@for_each("client", ["openai/chat", "databricks/chat", "azure/chat", "mindie/chat"])
 def test_what_a_reply_has_is_accepted_back(client: str, provider: str, key: str) -> None:
     got = run_exchange(client, "openai/chat", make_reply({"content": "a", key: MESSAGE_KEYS[key]}))
     turn = {name: value for name, value in got.message.items() if value not in (None, [])}

@@ -8,6 +8,7 @@ import orjson
 import pytest
 
 from dragoman.adapters.faults import Fault
+from tests.tables import for_each
 
 from .conftest import CreatePlan, ReceiveRequest
 from .test_attempt import ASKED, FIRST, STREAMED, fault_of
@@ -70,8 +71,8 @@ def read_whole(receive: ReceiveRequest, plan: CreatePlan, status: int, raw: byte
     return fault_of(attempt)
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
-@pytest.mark.parametrize(("shape", "body", "kind", "status", "message"), SHAPES, ids=NAMES)
+@for_each("dialect", DIALECTS)
+@for_each(("shape", "body", "kind", "status", "message"), SHAPES)
 def test_an_error_with_a_status(
     receive: ReceiveRequest, plan: CreatePlan, dialect: str, shape: str, body: Any, kind: str, status: int, message: str
 ) -> None:
@@ -79,8 +80,8 @@ def test_an_error_with_a_status(
     assert (fault.kind, fault.message, fault.answered) == (kind, message, status)
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
-@pytest.mark.parametrize(("shape", "body", "kind", "status", "message"), SHAPES, ids=NAMES)
+@for_each("dialect", DIALECTS)
+@for_each(("shape", "body", "kind", "status", "message"), SHAPES)
 def test_an_error_with_status_200_is_a_fault_of_its_own_status(
     receive: ReceiveRequest, plan: CreatePlan, dialect: str, shape: str, body: Any, kind: str, status: int, message: str
 ) -> None:
@@ -91,8 +92,8 @@ def test_an_error_with_status_200_is_a_fault_of_its_own_status(
     assert fault.status == status
 
 
-@pytest.mark.parametrize("has_begun", [False, True])
-@pytest.mark.parametrize(("shape", "body", "kind", "status", "message"), SHAPES, ids=NAMES)
+@for_each("has_begun", [False, True])
+@for_each(("shape", "body", "kind", "status", "message"), SHAPES)
 def test_an_error_in_a_stream(
     receive: ReceiveRequest,
     plan: CreatePlan,

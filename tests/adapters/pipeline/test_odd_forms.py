@@ -15,6 +15,7 @@ from dragoman.adapters.pipeline import Pipeline
 from dragoman.adapters.routes import Route
 from dragoman.adapters.samples import load_sample
 from dragoman.contract.json_types import JsonObject, JsonValue
+from tests.tables import for_each
 
 from .conftest import CreatePlan, ReceiveRequest
 
@@ -35,9 +36,9 @@ class Defects(list[str]):
         self.append(repr(error))
 
 
-@pytest.mark.parametrize("client", ["databricks", "azure", "mindie"])
-@pytest.mark.parametrize("replies", ["off", "report"])
-@pytest.mark.parametrize(
+@for_each("client", ["databricks", "azure", "mindie"])
+@for_each("replies", ["off", "report"])
+@for_each(
     "choice",
     [
         {"index": 0, "delta": {}, "finish_reason": ["stop"]},

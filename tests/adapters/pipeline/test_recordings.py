@@ -21,6 +21,7 @@ from dragoman.adapters.routes import Route
 from dragoman.adapters.sse import Framer
 from dragoman.contract.recordings import read_take
 from dragoman.contract.reply_content import ReplyContent, read_reply_content
+from tests.tables import for_each
 
 FOLDER = Path(__file__).parents[3] / "contract" / "recordings"
 RECORDINGS = sorted(FOLDER.glob("*/*.json"))
@@ -130,14 +131,10 @@ def list_clients(file: Path) -> list[str]:
     return [client for client in CLIENTS[protocol] if client.endswith(f"/{protocol}") or not same]
 
 
-CASES = [
-    pytest.param(file, client, id=f"{file.parent.name}-{file.name.removesuffix('.json')}-{client}")
-    for file in RECORDINGS
-    for client in list_clients(file)
-]
+CASES = [(file, client) for file in RECORDINGS for client in list_clients(file)]
 
 
-@pytest.mark.parametrize(("file", "client"), CASES)
+@for_each(("file", "client"), CASES)
 def test_nothing_is_lost_and_no_failure_becomes_a_success(file: Path, client: str) -> None:
     recording = read_recording(file)
     for policy in POLICIES:
@@ -179,7 +176,7 @@ def test_items_of_a_response_have_positions_of_their_own(file: Path) -> None:
     }
 
 
-@pytest.mark.parametrize(("file", "client"), CASES)
+@for_each(("file", "client"), CASES)
 def test_however_the_bytes_are_cut(file: Path, client: str) -> None:
     recording = read_recording(file)
     whole = feed(recording, client, [recording.body])

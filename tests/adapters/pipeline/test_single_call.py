@@ -13,6 +13,7 @@ from dragoman.adapters.call import Call, JsonObject, Target
 from dragoman.adapters.pipeline import SingleCall, begin_call, has_plain_head, plan_target
 from dragoman.adapters.routes import Route
 from dragoman.adapters.samples import load_sample
+from tests.tables import for_each
 
 MESSAGES = [{"role": "user", "content": "hi"}]
 ASKED: dict[str, JsonObject] = {
@@ -42,7 +43,7 @@ def begin(
     return begin_call(route, call, plan, "id", has_store=has_store)
 
 
-@pytest.mark.parametrize(("client", "provider", "protocol"), PAIRS, ids="-".join)
+@for_each(("client", "provider", "protocol"), PAIRS)
 def test_a_plain_exchange_of_every_dialect_is_answered(client: str, provider: str, protocol: str) -> None:
     single = begin(client, provider, protocol, stream=False)
     assert single is not None

@@ -20,6 +20,7 @@ from dragoman.adapters.common.chunk_template import ChunkTemplate
 from dragoman.adapters.pipeline import Pipeline, plan_target
 from dragoman.adapters.routes import Route
 from dragoman.adapters.streams import DeltaRun
+from tests.tables import for_each
 
 STREAMS = sorted((Path(__file__).parents[1] / "chat" / "fixtures" / "streams").glob("*.sse"))
 CLIENTS = [
@@ -103,8 +104,8 @@ def test_however_the_bytes_are_cut(path: Path, client: str, places: list[int]) -
     assert feed(cut(raw, places), client, dialect)[:2] == feed_whole(path, client)[:2]
 
 
-@pytest.mark.parametrize("client", CLIENTS)
-@pytest.mark.parametrize("path", STREAMS, ids=lambda path: path.stem)
+@for_each("client", CLIENTS)
+@for_each("path", STREAMS)
 def test_byte_by_byte(path: Path, client: str) -> None:
     dialect, raw = path.stem.split("_")[0], path.read_bytes()
     by_byte = feed([raw[i : i + 1] for i in range(len(raw))], client, dialect)

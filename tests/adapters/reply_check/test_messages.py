@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import pytest
-
 from dragoman.adapters.call import JsonObject
 from dragoman.adapters.messages.restream import restream_message
 from dragoman.adapters.reply_check import create_reply_check
 from dragoman.adapters.streams import Chunk, DeltaRun
+from tests.tables import for_each
 
 FORMAT: JsonObject = {"type": "json_schema", "schema": {"type": "object", "required": ["a"]}}
 
@@ -76,16 +75,16 @@ def find_paths(request: JsonObject, reply: JsonObject, way: str) -> list[tuple[s
     return [one.path for one in check.find_mismatches()]
 
 
-@pytest.mark.parametrize("way", ["whole", "events", "runs"])
-@pytest.mark.parametrize(("request_", "reply", "path"), MISMATCHES)
+@for_each("way", ["whole", "events", "runs"])
+@for_each(("request_", "reply", "path"), MISMATCHES)
 def test_what_was_not_asked_for_is_found(
     request_: JsonObject, reply: JsonObject, path: tuple[str, ...], way: str
 ) -> None:
     assert find_paths(request_, reply, way) == [path]
 
 
-@pytest.mark.parametrize("way", ["whole", "events", "runs"])
-@pytest.mark.parametrize(("request_", "reply"), MATCHES)
+@for_each("way", ["whole", "events", "runs"])
+@for_each(("request_", "reply"), MATCHES)
 def test_what_was_asked_for_is_no_mismatch(request_: JsonObject, reply: JsonObject, way: str) -> None:
     assert find_paths(request_, reply, way) == []
 

@@ -14,6 +14,7 @@ from dragoman.adapters.pipeline import Attempt
 from dragoman.adapters.reply_check import create_reply_check
 from dragoman.adapters.responses.restream import restream_response
 from tests.adapters.pipeline.conftest import CreatePlan, ReceiveRequest, plan, receive
+from tests.tables import for_each
 
 __all__ = ["plan", "receive"]
 
@@ -175,8 +176,8 @@ class TestMismatch:
             assert attempt.receipt.violations == violations, policy
 
 
-@pytest.mark.parametrize("stream", [False, True])
-@pytest.mark.parametrize(("asked", "reply"), MATCHES)
+@for_each("stream", [False, True])
+@for_each(("asked", "reply"), MATCHES)
 def test_a_reply_that_is_what_was_asked_for(chat: Chat, asked: JsonObject, reply: JsonObject, stream: bool) -> None:
     attempt = chat.attempt(asked, "repair", stream=stream)
     run(attempt, reply, restream(reply, with_usage=True) if stream else None)

@@ -14,6 +14,7 @@ from dragoman.adapters.registry import dialects
 from dragoman.adapters.translate.bridge import BRIDGES
 from dragoman.adapters.validation import load_validator
 from dragoman.contract.json_types import JsonObject
+from tests.tables import for_each
 
 CLIENTS = File(__file__).parents[1] / "messages" / "fixtures" / "clients"
 THREADS = "thread"  # messages that the server keeps: a provider of another protocol has no such thing
@@ -50,8 +51,8 @@ def write(name: str, dialect: str, called: str) -> tuple[JsonObject, Context]:
         raise fault.locate(ctx.receipt, body) from None
 
 
-@pytest.mark.parametrize(("dialect", "called"), PROVIDERS)
-@pytest.mark.parametrize("name", ORDINARY)
+@for_each(("dialect", "called"), PROVIDERS)
+@for_each("name", ORDINARY)
 def test_a_request_is_served_and_loses_only_habits(name: str, dialect: str, called: str) -> None:
     body, made = write(name, dialect, called)
     assert body

@@ -19,6 +19,7 @@ from dragoman.local_engine.export.linear import PRECISIONS, Precision
 from dragoman.local_engine.export.spec import ExportError
 from dragoman.local_engine.export.weights import RandomWeights, write_safetensors
 from dragoman.local_engine.model_folder.folder import open_folder
+from tests.tables import for_each
 
 FP32 = ExportOptions("fp32", "gqa", LENGTH)
 PROMPT = list(b"the same text for each of them")
@@ -48,8 +49,8 @@ def test_a_large_model_gets_an_external_data_file(
     assert logits.tobytes() == rigs("qwen2").prefill(0, 0, PROMPT).tobytes()
 
 
-@pytest.mark.parametrize("name", SPECS)
-@pytest.mark.parametrize("precision", PRECISIONS)
+@for_each("name", SPECS)
+@for_each("precision", PRECISIONS)
 def test_layouts_agree_and_lower_precisions_are_close(rigs: SchedulerRigs, name: str, precision: Precision) -> None:
     exact = rigs(name).prefill(0, 0, PROMPT)
     tolerance = {"fp32": 1e-4, "fp16": 0.1, "int8": 1.0, "int4": 25.0}[precision.removesuffix("-fp16")]

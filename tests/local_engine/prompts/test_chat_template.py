@@ -13,6 +13,7 @@ from dragoman.local_engine.prompts.template_input import convert_messages, read_
 from dragoman.local_engine.sandbox import Bounds
 from dragoman.local_engine.text.reasoning_parser import THINK_MARKERS, find_reasoning_markers
 from dragoman.local_engine.text.tool_call_formats import find_tool_call_format
+from tests.tables import for_each
 
 TOOLS = [{"type": "function", "function": {"name": "clock", "description": "", "parameters": {"type": "object"}}}]
 FAMILIES = {
@@ -110,7 +111,7 @@ HARMFUL = [
 ]
 
 
-@pytest.mark.parametrize("text", HARMFUL, ids=lambda text: text[:60])
+@for_each("text", HARMFUL)
 def test_a_harmful_template_is_rejected_with_its_folder(text: str) -> None:
     with pytest.raises(FolderError, match="the chat template"):
         ChatTemplate(text, bounds=Bounds(steps=50_000, chars=2_000_000))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 
-import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from parser_rig import FRAGMENTS, content, parse, split
@@ -12,6 +11,7 @@ from parser_rig import FRAGMENTS, content, parse, split
 from dragoman.local_engine.text.segments import Segment
 from dragoman.local_engine.text.tool_call_formats import TOOL_CALL_FORMATS, ToolCallFormat
 from dragoman.local_engine.text.tool_call_parser import ToolCallParser
+from tests.tables import for_each
 
 BY_NAME = {tool_format.name: tool_format for tool_format in reversed(TOOL_CALL_FORMATS)}
 NAMES = frozenset({"weather", "clock"})
@@ -59,7 +59,7 @@ CALLS: list[tuple[str, str, list[Segment]]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("name", "text", "expected"), CALLS)
+@for_each(("name", "text", "expected"), CALLS)
 def test_each_format_is_parsed(name: str, text: str, expected: list[Segment]) -> None:
     assert parse(ToolCallParser(BY_NAME[name], NAMES), [text]) == expected
     assert parse(ToolCallParser(BY_NAME[name], NAMES), list(text)) == expected

@@ -7,7 +7,6 @@ import inspect
 from types import ModuleType
 
 import aiohttp
-import pytest
 from aiohttp import (
     abc,
     helpers,
@@ -23,6 +22,7 @@ from aiohttp import (
 from aiohttp.web_protocol import RequestHandler
 
 from dragoman.contract.json_types import JsonValue
+from tests.tables import for_each
 
 RELEASES = "3.14.4 and 3.14.5"
 """In which all of this works. 3.14.0 to 3.14.3 have it too, and ignore keepalive_timeout before the first request."""
@@ -110,9 +110,7 @@ def complaint(owner: type | ModuleType, name: str) -> str:
     return f"aiohttp {aiohttp.__version__} broke {where}.{name}, which dragoman uses; {RELEASES} have it"
 
 
-@pytest.mark.parametrize(
-    ("owner", "name", "parameters"), INTERNALS, ids=lambda value: value if type(value) is str else ""
-)
+@for_each(("owner", "name", "parameters"), INTERNALS)
 def test_aiohttp_still_has_it(owner: type | ModuleType, name: str, parameters: tuple[str, ...]) -> None:
     assert hasattr(owner, name), complaint(owner, name)
     if parameters:

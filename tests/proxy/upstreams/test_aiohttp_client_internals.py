@@ -9,12 +9,12 @@ from collections.abc import Callable
 from types import ModuleType
 
 import aiohttp
-import pytest
 from aiohttp import base_protocol, client_proto, client_reqrep, connector, http, http_exceptions, streams
 from yarl import URL
 
 from dragoman.contract.json_types import JsonValue
 from dragoman.proxy.upstreams.aiohttp_client import Connector
+from tests.tables import for_each
 
 RELEASES = "3.14.0 to 3.14.5"
 """In which all of this works."""
@@ -62,9 +62,7 @@ def parameters_of(function: Callable[..., object]) -> set[str]:
     return set(inspect.signature(function).parameters)
 
 
-@pytest.mark.parametrize(
-    ("owner", "name", "parameters"), INTERNALS, ids=lambda value: value if type(value) is str else ""
-)
+@for_each(("owner", "name", "parameters"), INTERNALS)
 def test_aiohttp_still_has_it(owner: type | ModuleType, name: str, parameters: tuple[str, ...]) -> None:
     assert hasattr(owner, name), complaint(owner, name)
     if parameters:

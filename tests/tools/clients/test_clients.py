@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.tables import for_each
 from tools.clients import runner
 from tools.clients.catalog import (
     CHECKS,
@@ -33,7 +34,7 @@ CHECK = re.compile(r"""\b(?:check|report)\(\s*["']([^"']+)["']""")
 CAUSE = Reason("provider", "it has none", routes=("mindie",), checks=("embeddings",), text="no vec")
 
 
-@pytest.mark.parametrize("client", CLIENTS.values(), ids=list(CLIENTS))
+@for_each("client", CLIENTS.values())
 def test_every_client_has_a_script_with_known_checks(client: Client) -> None:
     text = client.script.read_text("utf-8")
     checks = [name for part in (text, *_read_shared(text)) for name in CHECK.findall(part)]
