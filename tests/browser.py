@@ -84,6 +84,11 @@ class Page:
             case "Runtime.consoleAPICalled", {"type": "error" | "warning"} as params:
                 self.complaints.append(str(params["args"]))
 
+    async def reset(self) -> None:
+        """Give the window and the media features back what they are without `resize` and `prefer`."""
+        await self.send("Emulation.clearDeviceMetricsOverride")
+        await self.send("Emulation.setEmulatedMedia", features=[])
+
     async def go(self, url: str) -> None:
         """Load the URL, and wait until its scripts have run."""
         await self.send("Page.navigate", url="about:blank")

@@ -5,14 +5,19 @@ from __future__ import annotations
 import gc
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
 
 import pytest
+import pytest_asyncio
 import typer.testing
+
+if TYPE_CHECKING:
+    from tests.browser import Page
 
 if find_spec("hypothesis"):  # LiteLLM's environment has no generated tests
     from hypothesis import HealthCheck, settings
@@ -50,6 +55,15 @@ def state_home() -> Iterator[Path]:
     with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
         patch.setitem(os.environ, "XDG_STATE_HOME", folder)
         yield Path(folder)
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def browser_page(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Page]:
+    """A page of a real browser, if there is one. Each worker has one browser, since one takes seconds to start."""
+    from tests.browser import open_page
+
+    async with open_page(tmp_path_factory.mktemp("chromium")) as page:
+        yield page
 
 
 @pytest.fixture(scope="session", autouse=True)

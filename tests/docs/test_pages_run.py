@@ -29,7 +29,13 @@ def sandbox(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Sandbox]
     made.close()
 
 
-@pytest.mark.parametrize("page", RUNNABLE)
+DEFAULT = ("README.md", "docs/first-steps.md", "docs/commands.md")
+"""The pages of the default run; CI runs the others with the larger tests."""
+
+
+@pytest.mark.parametrize(
+    "page", [pytest.param(page, marks=[] if page in DEFAULT else [pytest.mark.heavy]) for page in RUNNABLE]
+)
 def test_page(page: str, sandbox: Sandbox) -> None:
     for block in RUNNABLE[page]:
         if house := block.remarks.get("running"):

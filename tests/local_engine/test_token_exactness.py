@@ -72,13 +72,16 @@ def random_prompts(count: int, seed: int) -> list[list[int]]:
     return prompts
 
 
-@pytest.mark.parametrize("name", ["llama", pytest.param("qwen3", marks=pytest.mark.heavy)])
-def test_200_requests_at_random_times_get_the_tokens_of_each_alone(
-    folders: Folders, rigs: SchedulerRigs, name: str
+@pytest.mark.parametrize(
+    ("name", "size"),
+    [("llama", 100), *(pytest.param(name, 200, marks=pytest.mark.heavy) for name in ("llama", "qwen3"))],
+)
+def test_requests_at_random_times_get_the_tokens_of_each_alone(
+    folders: Folders, rigs: SchedulerRigs, name: str, size: int
 ) -> None:
     rig, source = rigs(name, slots=7), random.Random(3)
-    cases = [(prompt, source.randint(1, 40)) for prompt in random_prompts(200, 1)]
-    cancelled, waiting = set(), list(range(200))
+    cases = [(prompt, source.randint(1, 40)) for prompt in random_prompts(size, 1)]
+    cancelled, waiting = set(), list(range(size))
     while waiting or rig.scheduler.has_work:
         for _ in range(source.choice((0, 0, 1, 2, 5))):
             if waiting:
@@ -92,7 +95,7 @@ def test_200_requests_at_random_times_get_the_tokens_of_each_alone(
             cancelled.add(ticket)
             assert rig.scheduler.running_count in (before, before - 1)
         rig.step()
-    assert len(cancelled) > 20 and rig.scheduler.counters.moves and rig.scheduler.counters.cached_tokens
+    assert len(cancelled) > size / 10 and rig.scheduler.counters.moves and rig.scheduler.counters.cached_tokens
     for ticket, (prompt, count) in enumerate(cases):
         tokens, alone = rig.tokens(ticket), generate_alone(folders(name), prompt, count)
         assert tokens == (alone[: len(tokens)] if ticket in cancelled else alone), ticket

@@ -10,6 +10,7 @@ from dragoman.contract.json_types import JsonObject
 from dragoman.contract.learning.quirk_signs import list_signs
 from dragoman.contract.quirk_files import Quirk, load_quirks
 from tests.contract.learning.learned import learn_fake
+from tests.tables import sample_rows
 
 CHAT = [
     one for one in load_quirks().values() if not one.is_error and one.protocol == "chat" and one.upstream == "openai"
@@ -33,7 +34,7 @@ def test_most_quirks_of_chat_have_signs() -> None:
     assert len(SIGNED) >= len(CHAT) * 0.8
 
 
-@pytest.mark.parametrize("quirk", SIGNED, ids=[one.name for one in SIGNED])
+@pytest.mark.parametrize("quirk", sample_rows(SIGNED, 4), ids=[one.name for one in SIGNED])
 async def test_each_quirk_with_signs_is_found(quirk: Quirk) -> None:
     async with QuirkyFake(quirk) as fake:
         findings = await learn_fake(fake, dialect="openai")

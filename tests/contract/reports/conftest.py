@@ -1,16 +1,13 @@
-"""A page of a real browser, if there is one."""
+"""A page of a real browser, as it is at the beginning."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-
-import pytest
 import pytest_asyncio
 
-from tests.browser import Page, open_page
+from tests.browser import Page
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def page(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Page]:
-    async with open_page(tmp_path_factory.mktemp("chromium")) as page:
-        yield page
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def page(browser_page: Page) -> Page:
+    await browser_page.reset()
+    return browser_page

@@ -18,7 +18,7 @@ from dragoman.contract.session import ReportFiles, Session, select_cases
 from dragoman.contract.target import Target
 from tests.browser import Page
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 KEY = "sk-very-secret"
 DARK = {"name": "prefers-color-scheme", "value": "dark"}

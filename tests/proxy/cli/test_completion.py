@@ -47,6 +47,13 @@ def shell_folder(empty_folder: Path) -> Path:
 
 
 @needs_bash
+def test_bash_offers_what_the_command_completes(shell_folder: Path) -> None:
+    path = f"{shell_folder / 'bin'}{os.pathsep}{os.environ['PATH']}"
+    command = ["bash", "--norc", "-c", PRESS_TAB, "bash", "dragoman", "schema", "azure/chat.re"]
+    run = subprocess.run(command, cwd=shell_folder, env={**os.environ, "PATH": path}, capture_output=True, text=True)
+    assert (run.stdout.splitlines(), run.stderr) == (["azure/chat.reply", "azure/chat.request"], "")
+
+
 @pytest.mark.parametrize(
     ("words", "offered"),
     [
@@ -56,14 +63,13 @@ def shell_folder(empty_folder: Path) -> Path:
         (["fake", "openai", "--behaviour", "cut-b"], ["cut-before", "cut-body"]),
         (["translate", "--from", "mindie/"], ["mindie/chat"]),
         (["serve", "--log-f"], ["--log-format"]),
-        (["schema", "nothing-begins-so"], [""]),
+        (["schema", "nothing-begins-so"], []),
     ],
 )
-def test_bash_offers(words: list[str], offered: list[str], shell_folder: Path) -> None:
-    path = f"{shell_folder / 'bin'}{os.pathsep}{os.environ['PATH']}"
-    command = ["bash", "--norc", "-c", PRESS_TAB, "bash", "dragoman", *words]
-    run = subprocess.run(command, cwd=shell_folder, env={**os.environ, "PATH": path}, capture_output=True, text=True)
-    assert (run.stdout.splitlines() or [""], run.stderr) == (offered, "")
+def test_the_command_completes(words: list[str], offered: list[str], command: Command) -> None:
+    typed = " ".join(["dragoman", *words])
+    run = command(_DRAGOMAN_COMPLETE="complete_bash", COMP_WORDS=typed, COMP_CWORD=str(len(words)))
+    assert (run.stdout.splitlines(), run.stderr) == (offered, "")
 
 
 @needs_bash

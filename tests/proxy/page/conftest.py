@@ -1,28 +1,25 @@
-"""A browser, and the page over invented exchanges."""
+"""A browser's page, and the page over invented exchanges."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
 
-import pytest
 import pytest_asyncio
 
-from tests.browser import Page, open_page
+from tests.browser import Page
 
 from .fake_server import FakeServer, serve_fake
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def page(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Page]:
-    async with open_page(tmp_path_factory.mktemp("chromium")) as page:
-        yield page
+@pytest_asyncio.fixture(loop_scope="session")
+async def page(browser_page: Page) -> Page:
+    await browser_page.reset()
+    return browser_page
 
 
-@pytest_asyncio.fixture(loop_scope="module")
+@pytest_asyncio.fixture(loop_scope="session")
 async def fake(page: Page) -> AsyncIterator[FakeServer]:
     """A new server for each test; the test ends on an empty page without complaints."""
-    await page.send("Emulation.clearDeviceMetricsOverride")
-    await page.send("Emulation.setEmulatedMedia", features=[])
     async with serve_fake() as fake:
         yield fake
         complaints = [*page.complaints]

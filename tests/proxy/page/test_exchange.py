@@ -12,7 +12,7 @@ from tests.browser import Page
 from .fake_server import FakeServer, read_fixture
 from .looks import NAMELESS, choose, click_text
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 HOSTILE = "<img src=x onerror='window.hit=1'><script>window.hit=1</script>\u202egnp.exe\u0000\u2028</textarea>"
 

@@ -10,7 +10,7 @@ from tests.browser import Page
 from .fake_server import FakeServer, read_fixture
 from .looks import NAMELESS, TOO_WIDE, choose
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 IDS = "[...document.querySelectorAll('.list tbody a.open')].map((link) => decodeURIComponent(link.hash.slice(11)))"
 CURRENT = "document.activeElement.hash ?? ''"

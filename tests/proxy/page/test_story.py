@@ -19,7 +19,7 @@ from tests.proxy.page_rig import run_page_rig
 
 from .looks import LOW_CONTRAST, NAMELESS, TOO_WIDE, choose, click_text
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 CHAT = {
     "model": "to-databricks",
@@ -31,9 +31,8 @@ ADMIN_KEY = "an-admin-key-of-a-test"
 PANES = "document.querySelectorAll('.pane-body .row').length > 8"
 
 
-@pytest_asyncio.fixture(loop_scope="module")
+@pytest_asyncio.fixture(loop_scope="session")
 async def rig(page: Page) -> AsyncIterator[RunningProxy]:
-    await page.send("Emulation.clearDeviceMetricsOverride")
     async with run_page_rig(server={"admin_port": 0, "admin_key": ADMIN_KEY}) as rig:
         yield rig
         complaints = [*page.complaints]

@@ -9,7 +9,7 @@ from tests.browser import Page
 from .fake_server import FakeServer
 from .looks import LOW_CONTRAST, NAMELESS, choose
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 VIEWS = (
     "#/",

@@ -21,6 +21,7 @@ from dragoman.contract.json_types import JsonObject
 from dragoman.proxy.server.lifecycle import StartError
 from dragoman.proxy.upstreams.local import upstream
 from dragoman.proxy.upstreams.supervision import supervisor
+from tests.tables import sample_rows
 
 from .conftest import Local, Serve
 
@@ -176,7 +177,7 @@ async def test_a_socket_in_a_long_folder_has_a_short_path(tmp_path: Path, monkey
     folder.rmdir()
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", sample_rows([signal.SIGKILL, signal.SIGTERM, signal.SIGINT], 3))
 def test_it_ends_with_the_proxy_however_that_ends(tiny: Path, tmp_path: Path, number: int) -> None:
     plain = Path(__file__).parents[3] / "local_engine" / "process" / "plain_engine.py"
     script = f"""
