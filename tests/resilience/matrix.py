@@ -52,7 +52,7 @@ _REQUESTS: dict[str, JsonObject] = {
 _LEAKS = (b"smuggled", b"SSH-2.0", b"127.0.0.1", b"<!doctype", b"sk-upstream")
 _PROVIDERS = 64  # so many cases run at once
 _PATIENT = {"connect": 30.0, "first_token": 30.0, "inter_token": 30.0, "total": 60.0}
-_IMPATIENT = {"connect": 30.0, "first_token": 1.0, "inter_token": 1.0, "total": 1.5}  # for upstreams that fall silent
+_IMPATIENT = {"connect": 30.0, "first_token": 2.5, "inter_token": 2.5, "total": 4.0}  # for upstreams that fall silent
 
 
 @dataclass(frozen=True)

@@ -63,7 +63,7 @@ def test_bash_offers_what_the_command_completes(shell_folder: Path) -> None:
         (["fake", "openai", "--behaviour", "cut-b"], ["cut-before", "cut-body"]),
         (["translate", "--from", "mindie/"], ["mindie/chat"]),
         (["serve", "--log-f"], ["--log-format"]),
-        (["schema", "nothing-begins-so"], []),
+        (["schema", "nothing-begins-so"], [""]),
     ],
 )
 def test_the_command_completes(words: list[str], offered: list[str], command: Command) -> None:

@@ -1,3 +1,5 @@
+"""Deadlines of an exchange, in virtual time."""
+
 from __future__ import annotations
 
 import asyncio
@@ -7,6 +9,7 @@ import pytest
 
 from dragoman.adapters.faults import Fault
 from dragoman.proxy.http.deadline import PHASES, Deadline
+from tests.virtual_time import in_virtual_time
 
 
 async def _run(use: Callable[[Deadline], Awaitable[object]]) -> object:
@@ -24,6 +27,7 @@ async def _run(use: Callable[[Deadline], Awaitable[object]]) -> object:
 
 
 @pytest.mark.parametrize("phase", PHASES)
+@in_virtual_time
 async def test_a_phase_that_lasts_too_long(phase: str) -> None:
     async def use(deadline: Deadline) -> None:
         deadline.enter_phase(phase, 0.02)
@@ -32,6 +36,7 @@ async def test_a_phase_that_lasts_too_long(phase: str) -> None:
     assert await asyncio.create_task(_run(use)) == PHASES[phase].code
 
 
+@in_virtual_time
 async def test_phases_that_follow_each_other_in_time() -> None:
     async def use(deadline: Deadline) -> str:
         for _ in range(5):
@@ -42,6 +47,7 @@ async def test_phases_that_follow_each_other_in_time() -> None:
     assert await asyncio.create_task(_run(use)) == "done"
 
 
+@in_virtual_time
 async def test_a_nearer_deadline_takes_over() -> None:
     async def use(deadline: Deadline) -> None:
         deadline.enter_phase("answer", 5)
@@ -51,6 +57,7 @@ async def test_a_nearer_deadline_takes_over() -> None:
     assert await asyncio.create_task(_run(use)) == "client_write_stall"
 
 
+@in_virtual_time
 async def test_the_total_ends_every_phase() -> None:
     async def use(deadline: Deadline) -> None:
         deadline.start_try(0.05)
@@ -61,6 +68,7 @@ async def test_the_total_ends_every_phase() -> None:
     assert await asyncio.create_task(_run(use)) == "upstream_timeout"
 
 
+@in_virtual_time
 async def test_tries_share_the_longest_of_their_totals() -> None:
     async def use(deadline: Deadline) -> None:
         assert deadline.start_try(0.2)
@@ -73,6 +81,7 @@ async def test_tries_share_the_longest_of_their_totals() -> None:
     assert await asyncio.wait_for(asyncio.create_task(_run(use)), 2) == "upstream_timeout"
 
 
+@in_virtual_time
 async def test_no_try_begins_after_the_total() -> None:
     async def use(deadline: Deadline) -> None:
         assert deadline.start_try(0.01)
@@ -84,6 +93,7 @@ async def test_no_try_begins_after_the_total() -> None:
     assert await asyncio.wait_for(asyncio.create_task(_run(use)), 2) == "upstream_timeout"
 
 
+@in_virtual_time
 async def test_a_client_that_leaves_is_no_fault() -> None:
     async def use(deadline: Deadline) -> None:
         deadline.enter_phase("answer", 5)
@@ -95,6 +105,7 @@ async def test_a_client_that_leaves_is_no_fault() -> None:
     assert isinstance(await task, asyncio.CancelledError)
 
 
+@in_virtual_time
 async def test_a_client_that_leaves_counts_more_than_a_deadline() -> None:
     async def use(deadline: Deadline) -> None:
         deadline.interrupt(Fault("overloaded", "stop"))
@@ -106,6 +117,7 @@ async def test_a_client_that_leaves_counts_more_than_a_deadline() -> None:
     assert isinstance(await task, asyncio.CancelledError)
 
 
+@in_virtual_time
 async def test_the_first_interruption_counts() -> None:
     async def use(deadline: Deadline) -> None:
         loop = asyncio.get_running_loop()
@@ -116,6 +128,7 @@ async def test_the_first_interruption_counts() -> None:
     assert await asyncio.create_task(_run(use)) == "first"
 
 
+@in_virtual_time
 async def test_the_task_goes_on_after_a_fault_of_its_deadline() -> None:
     async def use() -> str:
         deadline = Deadline()
@@ -130,6 +143,7 @@ async def test_the_task_goes_on_after_a_fault_of_its_deadline() -> None:
     assert await asyncio.create_task(use()) == "done"
 
 
+@in_virtual_time
 async def test_a_helping_task_leaves_the_decision_to_the_task_of_the_exchange() -> None:
     raised: list[BaseException] = []
 
