@@ -144,6 +144,12 @@ class Table {
   }
 }
 
+/** Where clients ask: the page may be on a listener of its own. */
+function clientOrigin() {
+  const port = store.about?.client_port;
+  return port && String(port) !== location.port ? `http://${location.hostname}:${port}` : location.origin;
+}
+
 function drawEmpty() {
   if (!store.loaded) return empty(store.live === "lost" ? "The proxy does not answer" : "Loading", h("p", {}, store.live === "lost" ? "The page tries again by itself." : ""));
   if (countAll()) return empty("No exchange matches", h("p", {}, "Nothing of what is here has all of this. ", h("kbd", {}, "Esc"), " in the search clears it."), button("Clear the filters", clearFilters));
@@ -152,7 +158,7 @@ function drawEmpty() {
   const body = { ...served?.sample, ...(store.about?.models?.[0] && { model: store.about.models[0].name }) };
   return empty("No exchange yet",
     h("p", {}, "Requests appear here the moment they begin. Send one from the ", h("a", { href: "#/playground" }, "playground"), ", or from a terminal:"),
-    h("pre", {}, `curl ${store.about?.origin ?? location.origin}${path} \\\n  -H 'Content-Type: application/json' \\\n  -d '${JSON.stringify(body).replaceAll("'", "'\\''")}'`));
+    h("pre", {}, `curl ${clientOrigin()}${path} \\\n  -H 'Content-Type: application/json' \\\n${store.about?.needs_key ? '  -H "Authorization: Bearer $DRAGOMAN_KEY" \\\n' : ""}  -d '${JSON.stringify(body).replaceAll("'", "'\\''")}'`));
 }
 
 let resetControls = () => {};

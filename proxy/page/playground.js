@@ -53,7 +53,8 @@ class Playground {
     const models = this.about.models.filter(({ protocols }) => !protocols?.length || protocols.includes(this.served.protocol)).map(({ name }) => name);
     const sample = structuredClone(this.served.sample ?? {});
     if (models.length && !models.includes(sample.model)) sample.model = models[0];
-    const headers = Object.entries(this.served.headers ?? {}).map((header) => header.join(": ")).join("\n");
+    const needed = { ...(this.about.needs_key && { Authorization: "Bearer " }), ...this.served.headers };
+    const headers = Object.entries(needed).map((header) => header.join(": ")).join("\n");
     const written = kept.requests.get(route) ?? { path: this.served.path, headers, body: pretty(sample) };
     for (const [name, text] of Object.entries(written)) this[name].value = text;
     fill(this.model, models.map((name) => h("option", { value: name }, reveal(name))));

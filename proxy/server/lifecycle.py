@@ -192,6 +192,7 @@ async def start(
             opened.push_async_callback(admin.close)
         listener = await _listen(web_server, server.host, server.port, "--port, server.port")
         opened.pop_all()  # it stays open
+    gateway.page.client_port = listener.sockets[0].getsockname()[1]
     gateway.overload.start()
     reloader.observers += [gateway.configure, partial(_configure_listeners, web_server, admin)]
     reloader.start(files)

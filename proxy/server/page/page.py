@@ -66,6 +66,7 @@ class Page:
         self._replayer = Replayer(gateway, inspector)
         self._feeds = 0
         self.reloader: Reloader | None = None
+        self.client_port = 0  # of the listener for clients
         self._readers: Mapping[str, _Handler] = {
             "exchanges": self._answer_exchanges,
             "events": self._answer_events,
@@ -126,6 +127,8 @@ class Page:
                 "inspect": self._inspector.mode,
                 "csrf": token,
                 "signed_in": access.has_key,
+                "client_port": self.client_port,
+                "needs_key": bool(gateway.states.current.config.keys),
                 "now": time.time(),
                 "models": list_models(gateway.state),
                 "serves": list_addresses(gateway.dialects, gateway.state),

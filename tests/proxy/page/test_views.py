@@ -127,6 +127,19 @@ async def test_playground_sends_to_the_path_with_the_headers_that_were_written(p
     assert (posted["path"], posted["headers"]) == ("/v1/chat/completions?x=1", {"extra-parameters": "drop"})
 
 
+async def test_a_proxy_with_keys_gets_one(page: Page, fake: FakeServer) -> None:
+    fake.about |= {"needs_key": True, "client_port": 8080}
+    await page.go(f"{fake.url}/#/playground")
+    await page.until("document.querySelector('textarea[aria-label]')")
+    assert await page.run(f"{HEADERS}.value") == "Authorization: Bearer "
+    fake.exchanges.clear()
+    await page.go(fake.url)
+    await page.until("document.querySelector('.nothing pre')")
+    shown = await page.run("document.querySelector('.nothing pre').innerText")
+    assert "curl http://127.0.0.1:8080/" in shown
+    assert '-H "Authorization: Bearer $DRAGOMAN_KEY"' in shown
+
+
 async def test_people_with_a_session_can_end_it(page: Page, fake: FakeServer) -> None:
     await page.go(fake.url)
     await page.until(READY)
