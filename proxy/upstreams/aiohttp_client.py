@@ -145,6 +145,7 @@ class HttpResponse:
         if self._connection is not None:
             self._connection.close()
             self._connection = None
+            self.content._eof_callbacks.clear()  # a cycle would keep what has arrived
 
     async def deliver(self, take: Callable[[bytes], bool]) -> None:
         """Give the next bytes of the body to `take` as soon as they are parsed. Returns when `take` returns False, when

@@ -47,6 +47,7 @@ INTERNALS: list[tuple[JsonValue, str, tuple[str, ...]]] = [
     (streams.StreamReader, "_buffer", ()),
     (streams.StreamReader, "_eof", ()),
     (streams.StreamReader, "_exception", ()),
+    (streams.StreamReader, "_eof_callbacks", ()),
     (streams.StreamReader, "on_eof", ("callback",)),
     (http, "RawResponseMessage", ()),
     (http_exceptions, "HttpProcessingError", ("code", "message")),
