@@ -6,8 +6,8 @@ one call and one whole reply. What it does not know it leaves to them: `begin_ca
 the caller gives the same body, and then the same bytes, to a pipeline. So it can be unable to answer, but its answer is
 never another one: tests hold the two against each other.
 
-    left to the pipeline: streams, responses that are kept or continue others, batches, emulations, compressed replies,
-    replies that are no plain JSON object, errors, and whatever a dialect refuses
+    left to the pipeline: streams, responses that continue others, batches, emulations, compressed replies, replies that
+    are no plain JSON object, errors, and whatever a dialect refuses
 """
 
 from __future__ import annotations
@@ -20,9 +20,10 @@ import orjson
 
 from dragoman.adapters.call import NO_TARGET, Call, Context, Headers, JsonObject, Reply, new_id
 from dragoman.adapters.changes import HEADER, Receipt
+from dragoman.adapters.json_repair import parse_leniently
 from dragoman.adapters.json_structure import REPLY_COMMAS, REPLY_VALUES, exceeds_values
-from dragoman.adapters.jsontext import read_any
 from dragoman.adapters.reply_check import create_reply_check
+from dragoman.adapters.responses.stored import StoredResponse
 from dragoman.adapters.routes import Route
 from dragoman.adapters.validation import request_validator
 
@@ -38,16 +39,19 @@ _OK = 200
 
 
 class SingleReply(NamedTuple):
-    """What the client gets. `usage` is in canonical form, None if the provider tells none."""
+    """What the client gets, after `record` is saved, if there is one. `usage` is in canonical form, None if the
+    provider tells none."""
 
     status: int
     headers: dict[str, str]
     data: bytes
     usage: JsonObject | None
+    record: StoredResponse | None
 
 
 class SingleCall(NamedTuple):
-    """A request, written for its target: `call` is to be sent. `receipt` has every change so far."""
+    """A request, written for its target: `call` is to be sent. `receipt` has every change so far. If `keeps`, the reply
+    has a record to save."""
 
     call: Call
     receipt: Receipt
@@ -56,7 +60,8 @@ class SingleCall(NamedTuple):
     plan: ProtocolPlan
     client: Context
     ctx: Context
-    conversation: Conversation | None = None
+    conversation: Conversation | None
+    keeps: bool
 
     def take_reply(self, headers: Headers, raw: bytes) -> SingleReply | None:
         """The answer to the client, from a reply whose head `has_plain_head` and whose bytes have all arrived; None if
@@ -69,8 +74,11 @@ class SingleCall(NamedTuple):
     def _read(self, headers: Headers, raw: bytes) -> SingleReply | None:
         if raw[:1] != b"{" or exceeds_values(raw, REPLY_VALUES, REPLY_COMMAS):
             return None
+        body, repairs = parse_leniently(raw)
+        if repairs:
+            return None
         plan, receipt, ctx, request = self.plan, self.receipt, self.ctx, self.client.request
-        hub = plan.called.read_reply(Reply(_OK, read_any(raw), headers, raw), ctx)
+        hub = plan.called.read_reply(Reply(_OK, body, headers, raw), ctx)
         if plan.bridge is not None:
             hub = plan.bridge.reply(hub, request, ctx)
         policy, usage = self.target.target.policy.replies, hub.get("usage")
@@ -79,15 +87,16 @@ class SingleCall(NamedTuple):
             check.add_reply(hub)
             if resolve_mismatches(check, self.target.provider, policy, receipt) is not None:
                 return None
+        record = None
         if self.conversation is not None:
-            hub = self.conversation.with_store_fields(hub, receipt)
+            hub, record = self.conversation.complete(hub, receipt)
         reply = self.route.served.write_reply(hub, create_answer_context(self.client, ctx))
         data = orjson.dumps(reply.body)
         made = {} if (changes := receipt.header()) is None else {HEADER: changes}
         for name in self.target.dialect.forwarded:
             if name in headers:
                 made[name] = headers[name]
-        return SingleReply(reply.status, {**made, **reply.headers}, data, usage)
+        return SingleReply(reply.status, {**made, **reply.headers}, data, usage, record)
 
 
 def has_plain_head(status: int, headers: Headers, most: int) -> bool:
@@ -115,7 +124,7 @@ def begin_call(
     plan = target.protocols.get(protocol)
     if plan is None or plan.batching is not None or route.shared:
         return None
-    receipt, conversation = Receipt(), None
+    receipt, conversation, keeps = Receipt(), None, False
     ctx = Context(route.profile, client, receipt, NO_TARGET, {}, clock, new_id, request_id=request_id)
     try:
         request = route.served.read_request(client, ctx)
@@ -124,11 +133,14 @@ def begin_call(
         receipt.mark_canonical()
         if protocol in CONVERSATIONS:
             conversation = Conversation(request, has_store=has_store, can_retrieve=route.keeps_responses)
-            if conversation.keeps or conversation.recall() is not None:
+            keeps = conversation.keeps
+            if conversation.recall() is not None:
                 return None
         validator = request_validator(route.dialect.name, protocol, route.profile)
         client_ctx = ctx._replace(request=request, accepted_by=validator)
-        called = create_call_context(client_ctx, receipt, plan, target, is_kept=False)
+        called = create_call_context(client_ctx, receipt, plan, target, is_kept=keeps)
+        if conversation is not None and keeps:
+            called = conversation.continue_for(called, target.provider, may_keep=False)  # it continues nothing
         if called.target.opt_ins.usage is not None:
             return None
         if plan.bridge is not None:
@@ -138,4 +150,4 @@ def begin_call(
         return None
     if call.body.get("stream") is True:
         return None
-    return SingleCall(call, receipt, route, target, plan, client_ctx, called, conversation)
+    return SingleCall(call, receipt, route, target, plan, client_ctx, called, conversation, keeps)

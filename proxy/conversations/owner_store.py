@@ -42,6 +42,11 @@ class OwnerStore:
         chain = None if needed.previous_id is None else await self._load_chain(needed.previous_id)
         return chain, holders
 
+    @property
+    def is_failing(self) -> bool:
+        """Whether the last response could not be saved."""
+        return self._store.is_failing
+
     async def check(self) -> None:
         """Raise a Fault if the last response could not be saved, and another one could not be now: before a provider
         makes one that nobody gets."""

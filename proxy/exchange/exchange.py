@@ -125,7 +125,7 @@ class Exchange:
         log, record = self._log, self._record
         common = (self._request, self._headers, self._path, self._route, self._state, self._server)
         try:
-            left = await take_short_way(*common, self.deadline, record, has_store=self._store is not None)
+            left = await take_short_way(*common, self.deadline, record, self._store)
             return await self._serve(self._open_context(left), left) if isinstance(left, Leftover) else left
         except (Fault, asyncio.CancelledError) as error:
             return await self._refuse(self.deadline.as_fault(error))

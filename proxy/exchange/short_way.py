@@ -26,6 +26,8 @@ from dragoman.adapters.jsontext import BOM, read_object
 from dragoman.adapters.pipeline import SingleCall, SingleReply, begin_call, has_plain_head
 from dragoman.adapters.routes import Route
 from dragoman.proxy.config.models import Server
+from dragoman.proxy.conversations.owner_store import OwnerStore
+from dragoman.proxy.conversations.stores.interface import ResponseStore
 from dragoman.proxy.http.aiohttp_bodies import take_rest
 from dragoman.proxy.http.deadline import Deadline
 from dragoman.proxy.http.json_response import create_reply_response
@@ -71,11 +73,10 @@ async def take_short_way(
     server: Server,
     deadline: Deadline,
     record: ExchangeRecord,
-    *,
-    has_store: bool,
+    store: ResponseStore | None,
 ) -> StreamResponse | Leftover:
-    """The client's response, or what is left to do. Raises what `send_large` raises, and CancelledError if the client
-    has left."""
+    """The client's response, or what is left to do. Raises what `send_large` raises, Fault if the response cannot be
+    stored, and CancelledError if the client has left."""
     caller = _find_caller(request, route, state, server)
     if caller is None or (raw := take_rest(request.content)) is None:
         return NOTHING_DONE
@@ -91,15 +92,20 @@ async def take_short_way(
     if candidate is None:
         return Leftover(raw, body)
     client = Call(request.method, route.strip_prefix(path), body, {}, request.headers)
-    single = begin_call(route, client, candidate.plan, record.request_id, has_store=has_store)
-    if single is None or not candidate.provider.slots.take():
+    single = begin_call(route, client, candidate.plan, record.request_id, has_store=store is not None)
+    if single is None:
+        return Leftover(raw, body)
+    keeper = OwnerStore(store, caller.name or "", deadline) if store is not None and single.keeps else None
+    if (keeper is not None and keeper.is_failing) or not candidate.provider.slots.take():
         return Leftover(raw, body)
     record.key, record.key_metadata, record.model = caller.name, caller.metadata, body["model"]
     record.request_bytes = len(raw)
     found = await _make_call(candidate, single, deadline, record)
     if isinstance(found, EarlyCall):
         return Leftover(raw, body, found)
-    del raw, body
+    del raw, body, single
+    if keeper is not None and found.record is not None:
+        await keeper.save(found.record)
     return await _send(request, headers, found, server, deadline, record)
 
 
@@ -208,7 +214,7 @@ def _read(single: SingleCall, response: UpstreamResponse, data: bytes) -> Single
     if not data or not response.is_at_end or _repeats_secret(response, data):
         return None
     reply = single.take_reply(response.headers, data)
-    if reply is None:
+    if reply is None or _repeats_secret(response, reply.data):  # the reply may have escaped its letters
         return None
     for value in reply.headers.values():
         if _repeats_secret(response, value.encode()):

@@ -15,6 +15,7 @@ import orjson
 from dragoman.adapters.call import JsonObject, Target
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.pipeline import Attempt, Output, Pipeline
+from dragoman.adapters.responses.stored import StoredResponse
 
 from .answer_laws import judge_answer
 from .laws import Finding, Observer, find_bad_path, find_bad_rendering, take_snapshot
@@ -97,7 +98,7 @@ class ReplyCase:
             return None
         before = take_snapshot([pipeline.call.body, pipeline.request, [one.call.body for one in attempt.calls]])
         known = len(attempt.receipt.changes)
-        data = _feed_calls(attempt, self, reads)
+        data, record = _feed_calls(attempt, self, reads)
         if before != take_snapshot([pipeline.call.body, pipeline.request, [one.call.body for one in attempt.calls]]):
             observer.add("nothing alters the request", str(self.pair), "")
         fault = attempt.outcome.fault
@@ -109,7 +110,7 @@ class ReplyCase:
         if not self.is_broken:
             reply = (self.status, dict(self.headers), self.body)
             given = (self.pair, self.target, self.request, reply)
-            compare_short_way(*given, pipeline, attempt, data, observer, has_store=self.has_store)
+            compare_short_way(*given, pipeline, attempt, data, record, observer, has_store=self.has_store)
         judge_answer(self.pair, self.target, attempt, data, sent, attempt.receipt.changes[known:], observer)
         return Result(attempt.outcome.state, _describe(fault), attempt.answer.status, _number_ids(data))
 
@@ -150,9 +151,9 @@ class ReplyCase:
         return "\n".join([head, *map(repr, self.parts)])
 
 
-def _feed_calls(attempt: Attempt, case: ReplyCase, reads: Sequence[bytes]) -> bytes:
-    """The client's bytes."""
-    data, queue = b"", list(attempt.calls)
+def _feed_calls(attempt: Attempt, case: ReplyCase, reads: Sequence[bytes]) -> tuple[bytes, StoredResponse | None]:
+    """The client's bytes, and the record that was saved before them."""
+    data, record, queue = b"", None, list(attempt.calls)
     while queue:
         number = queue.pop(0).number
         outputs = [attempt.start_reply(number, case.status, dict(case.headers))]
@@ -166,8 +167,9 @@ def _feed_calls(attempt: Attempt, case: ReplyCase, reads: Sequence[bytes]) -> by
             outputs.append(attempt.close(number, _BROKEN if case.is_broken else None))
         for output in outputs:
             data += output.data + _save(attempt, output).data
+            record = output.record or record
             queue += output.calls
-    return data
+    return data, record
 
 
 def _number_ids(data: bytes) -> bytes:

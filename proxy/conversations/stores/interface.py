@@ -79,6 +79,10 @@ class ResponseStore(Protocol):
         it raises or is cancelled, the response may be stored or not. The caller may alter the record as soon as this
         has been called. Raises OverLimit if the response is too large."""
 
+    @property
+    def is_failing(self) -> bool:
+        """Whether the last attempt to write has failed."""
+
     async def check(self) -> None:
         """Try to write, if the last attempt to write has failed."""
 

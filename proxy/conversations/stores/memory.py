@@ -45,6 +45,10 @@ class MemoryStore:
         self._size += len(packed.body)
         self._drop_oldest()
 
+    @property
+    def is_failing(self) -> bool:
+        return False
+
     async def check(self) -> None:
         """Nothing fails here."""
 

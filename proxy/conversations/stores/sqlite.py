@@ -65,7 +65,7 @@ class SqliteStore:
         self._clock = clock
         self._lock_timeout = lock_timeout
         self._busy_timeout = -1  # milliseconds; the writing thread's own
-        self._is_failing = False
+        self.is_failing = False
         self._writer = Worker(self._path, "store-writer", self._save_rows)
         self._reader: Worker[None] = Worker(self._path, "store-reader")
         self._checkpointer = Checkpointer(self._path, report)
@@ -110,7 +110,7 @@ class SqliteStore:
         await self._watch(self._writer.save(row))
 
     async def check(self) -> None:
-        if self._is_failing:
+        if self.is_failing:
             await self._write(partial(_save_clock, state=self._clock.get_state()), lock_timeout=0.0)
 
     async def get(self, owner: str, response_id: str) -> StoredResponse | None:
@@ -191,9 +191,9 @@ class SqliteStore:
         try:
             result = await writing
         except StoreError:
-            self._is_failing = True
+            self.is_failing = True
             raise
-        self._is_failing = False
+        self.is_failing = False
         self._checkpointer.note_change()
         return result
 

@@ -3,6 +3,7 @@ fuzzer."""
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import orjson
@@ -81,20 +82,36 @@ def test_a_response_that_nobody_keeps_is_answered(called: str) -> None:
     assert found is not None
     response = orjson.loads(found.data)
     assert (response["status"], response["store"], response["previous_response_id"]) == ("completed", False, None)
+    assert found.record is None
+
+
+@pytest.mark.parametrize("called", ["responses", "chat", "messages"])
+def test_a_response_that_is_kept_is_answered_with_its_record(called: str) -> None:
+    provider = "anthropic" if called == "messages" else "openai"
+    single = begin("openai", provider, "responses", called=called, has_store=True, stream=False)
+    assert single is not None and single.keeps
+    found = single.take_reply(JSON, orjson.dumps(load_sample(provider, called)["reply"]))
+    assert found is not None and found.record is not None
+    response = orjson.loads(found.data)
+    assert (response["status"], response["store"], response["id"]) == ("completed", True, found.record.id)
+    assert (found.record.provider, found.record.input) == ("p", ASKED["responses"]["input"])
+    assert found.record.response == response
 
 
 @pytest.mark.parametrize(
     "changes",
     [
-        {"has_store": True},
+        {"has_store": True, "stream": True},
+        {"has_store": True, "previous_response_id": "resp_1"},
         {"has_store": True, "store": False, "previous_response_id": "resp_1"},
+        {"has_store": True, "input": [{"type": "item_reference", "id": "msg_1"}]},
         {"has_store": True, "store": False, "input": [{"type": "item_reference", "id": "msg_1"}]},
         {"previous_response_id": "resp_1"},
         {"background": True},
     ],
     ids=str,
 )
-def test_responses_that_are_kept_or_continue_others_are_left(changes: JsonObject) -> None:
+def test_responses_that_continue_others_are_left(changes: JsonObject) -> None:
     assert begin("openai", "openai", "responses", **changes) is None
 
 
@@ -106,6 +123,14 @@ def test_replies_that_are_no_plain_answer_are_left(body: bytes) -> None:
     single = make_chat(stream=False)
     assert single is not None
     assert single.take_reply(JSON, body) is None
+
+
+def test_a_reply_whose_digits_are_lost_is_left() -> None:
+    single = make_chat(stream=False)
+    assert single is not None
+    reply = load_sample("openai", "chat")["reply"]
+    assert single.take_reply(JSON, json.dumps(reply | {"x": 2**64}).encode()) is None
+    assert single.take_reply(JSON, json.dumps(reply | {"x": 2**64 - 1}).encode()) is not None
 
 
 @pytest.mark.parametrize(

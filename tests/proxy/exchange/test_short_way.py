@@ -55,6 +55,25 @@ async def test_a_response_that_is_not_kept_needs_no_pipeline(
     assert (line["protocol"], line["outcome"], line["attempts"]) == ("responses", "ok", 1)
 
 
+async def test_a_response_that_is_kept_needs_no_pipeline(
+    proxy: StartProxy, upstream: StartUpstream, wire: Wire, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each key finds what it has stored, and nothing else."""
+    up = await upstream(wire.ok, "keep")
+    keys = [{"name": name, "key": f"sk-{name}"} for name in ("mine", "yours")]
+    p = await proxy(provide(up.port), speak=dialects, keys=keys, store={"kind": "memory"})
+    forbid_the_long_way(monkeypatch)
+    url, mine, yours = f"{p.running.url}/v1/responses", *({"authorization": f"Bearer sk-{one['name']}"} for one in keys)
+    async with p.session.post(url, json={"model": "m", "input": "hi"}, headers=mine) as response:
+        given = await response.json()
+        assert (response.status, given["store"]) == (200, True)
+    monkeypatch.undo()
+    async with p.session.get(f"{url}/{given['id']}", headers=mine) as response:
+        assert await response.json() == given
+    async with p.session.get(f"{url}/{given['id']}", headers=yours) as response:
+        assert response.status == 404
+
+
 HANDED_OVER: dict[str, tuple[list[Step], int, str | None]] = {
     "an error": ([b"HTTP/1.1 400 No\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}"], 400, None),
     "no JSON": (
@@ -113,6 +132,20 @@ async def test_a_credential_in_the_reply_is_masked(proxy: StartProxy, upstream: 
     assert answer.status == 200
     assert secret.encode() not in answer.text
     assert "masked" in answer.headers["x-dragoman-changes"]
+
+
+async def test_a_credential_whose_letters_the_reply_escapes_is_masked(
+    proxy: StartProxy, upstream: StartUpstream, wire: Wire
+) -> None:
+    secret = "sk-upstream-0123456789abcdef"
+    message = {"role": "assistant", "content": f"your key is {secret}"}
+    reply = wire.reply | {"choices": [wire.reply["choices"][0] | {"message": message}]}
+    escaped = json.dumps(reply).replace(secret, "".join(f"\\u{ord(letter):04x}" for letter in secret))
+    up = await upstream(wire.http(escaped.encode()))
+    answer = await (await proxy(provide(up.port))).ask()
+    assert answer.status == 200
+    assert "your key is" in answer.json["choices"][0]["message"]["content"]
+    assert secret.encode() not in answer.text
 
 
 async def test_a_client_that_leaves_gives_its_place_back(
