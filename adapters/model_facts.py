@@ -130,6 +130,12 @@ class ModelFacts:
     facts: tuple[Fact, ...] = ()
     are_enforced: bool = False
 
+    @property
+    def is_claude(self) -> bool:
+        """Whether the model signs its thinking as Claude does: then it reads settings of thinking, and marks of prompt
+        caching, in every protocol."""
+        return self.seals == "anthropic"
+
     def describe(self, name: str) -> str:
         """The family and the source of a fact, for a message; an empty text if nothing is known."""
         fact = next((one for one in self.facts if one.name == name), None)

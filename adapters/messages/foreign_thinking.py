@@ -64,7 +64,7 @@ def _find_reason(block: JsonObject, ctx: Context) -> str | None:
         return None
     if ctx.target.reasoning_replay == "drop":
         return "the provider may refuse the reasoning of earlier turns"
-    sealed, reader = block.get(key), ctx.target.facts.seals
+    sealed, facts = block.get(key), ctx.target.facts
     if not sealed:
-        return "the model refuses thinking without its signature" if reader == "anthropic" else None
-    return "another vendor's model made it" if is_foreign_seal(str(sealed), reader) else None
+        return "the model refuses thinking without its signature" if facts.is_claude else None
+    return "another vendor's model made it" if is_foreign_seal(str(sealed), facts.seals) else None

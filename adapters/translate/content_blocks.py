@@ -72,7 +72,7 @@ def keep_marks(block: JsonObject, path: Path, ctx: Context) -> JsonObject:
     mark = block.get(_MARK)
     if mark is None:
         return {}
-    if ctx.target.facts.seals == "anthropic" or _MARK in ctx.target.takes:
+    if ctx.target.facts.is_claude or _MARK in ctx.target.takes:
         return {_MARK: mark}
     ctx.receipt.record_drop((*path, _MARK), "the model is not known to read marks of prompt caching")
     return {}

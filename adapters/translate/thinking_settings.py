@@ -70,7 +70,7 @@ def _set_chat_thinking(thinking: JsonObject, made: JsonObject, ctx: Context) -> 
 
 
 def _reads_thinking(ctx: Context) -> bool:
-    return ctx.target.facts.seals == "anthropic" or "thinking" in ctx.target.takes
+    return ctx.target.facts.is_claude or "thinking" in ctx.target.takes
 
 
 def set_thinking(left: JsonObject, made: JsonObject, ctx: Context) -> None:

@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
-__all__ = ["LOW_CONTRAST", "NAMELESS", "TOO_WIDE", "choose", "click_text"]
+__all__ = ["LOW_CONTRAST", "NAMELESS", "TOO_WIDE", "VIEWS", "choose", "click_text"]
+
+VIEWS = (
+    "#/",
+    "#/exchange/req-receipt",
+    "#/exchange/req-stream",
+    "#/compare/req-receipt/req-stream",
+    "#/playground",
+    "#/providers",
+    "#/configuration",
+)
+"""The addresses of all views of a page that the fake server fills."""
 
 LOW_CONTRAST = """(() => {
   const canvas = document.createElement('canvas').getContext('2d', {willReadFrequently: true});

@@ -8,7 +8,7 @@ from dragoman.contract.json_types import JsonObject
 from tests.browser import Page
 
 from .fake_server import FakeServer, read_fixture
-from .looks import NAMELESS, TOO_WIDE, choose
+from .looks import NAMELESS, TOO_WIDE, VIEWS, choose
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -180,15 +180,7 @@ async def test_empty_list_says_what_to_do(page: Page, fake: FakeServer) -> None:
 
 async def test_telephone_needs_no_horizontal_scrolling(page: Page, fake: FakeServer) -> None:
     await page.resize(390, 780)
-    for view in (
-        "#/",
-        "#/exchange/req-receipt",
-        "#/exchange/req-stream",
-        "#/compare/req-receipt/req-stream",
-        "#/playground",
-        "#/providers",
-        "#/configuration",
-    ):
+    for view in VIEWS:
         await page.go(f"{fake.url}/{view}")
         await page.until("document.querySelector('main > :not(.empty, .note)')")
         assert not await page.run(TOO_WIDE), view

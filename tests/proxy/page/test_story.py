@@ -70,13 +70,18 @@ async def test_why_a_field_was_dropped(page: Page, rig: RunningProxy) -> None:
     assert await page.run(NAMELESS) == []
 
 
-async def test_replay_under_another_policy(page: Page, rig: RunningProxy) -> None:
+async def open_exchange(page: Page, rig: RunningProxy) -> None:
+    """Send a request, and look at its exchange."""
     await send(rig, CHAT)
     await page.go(rig.url)
     await page.until("document.querySelector('.list tbody a')")
     await page.press("j")
     await page.press("Enter")
     await page.until(PANES)
+
+
+async def test_replay_under_another_policy(page: Page, rig: RunningProxy) -> None:
+    await open_exchange(page, rig)
     await page.press("r")
     await page.until("document.querySelector('dialog[open] [data-policy=unsupported]')")
     await page.run(choose("unsupported", "refuse"))
@@ -96,12 +101,7 @@ async def test_replay_under_another_policy(page: Page, rig: RunningProxy) -> Non
 
 
 async def test_a_contract_case_is_exported_and_runs(page: Page, rig: RunningProxy, tmp_path: Path) -> None:
-    await send(rig, CHAT)
-    await page.go(rig.url)
-    await page.until("document.querySelector('.list tbody a')")
-    await page.press("j")
-    await page.press("Enter")
-    await page.until(PANES)
+    await open_exchange(page, rig)
     await page.press("e")
     await page.until("document.querySelector('.export')?.innerText.startsWith('curl ')")
     await page.click("[data-form=case]")

@@ -7,19 +7,10 @@ import pytest
 from tests.browser import Page
 
 from .fake_server import FakeServer
-from .looks import LOW_CONTRAST, NAMELESS, choose
+from .looks import LOW_CONTRAST, NAMELESS, VIEWS, choose
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
-VIEWS = (
-    "#/",
-    "#/exchange/req-receipt",
-    "#/exchange/req-stream",
-    "#/compare/req-receipt/req-stream",
-    "#/playground",
-    "#/providers",
-    "#/configuration",
-)
 LIVE = "document.getElementById('pulse').innerText.includes('live')"
 FIELD = "[...document.querySelectorAll('.ask .field')].find((found) => found.innerText === '{}').lastChild"
 PATH, HEADERS = FIELD.format("Path"), FIELD.format("Headers")
