@@ -153,6 +153,10 @@ class Receipt:
         """Return the path in the client's request that a path in the form written last came from."""
         return _undo_steps(self._steps, path) if self._steps else path
 
+    def forget_paths(self) -> None:
+        """Keep the changes alone: no path is unmapped any more, and thousands of messages make thousands of steps."""
+        self._steps, self._advisory = [], _NO_PATHS
+
     def mark_advisory(self, path: Path) -> None:
         """Record that a value, in the form being written, is only a hint in the client's protocol, although the
         protocol of that form holds that it matters: a target that lacks it may go without."""

@@ -15,7 +15,7 @@ from itertools import count
 from typing import Literal, TypeAlias
 
 from .record import ExchangeRecord
-from .recording import Recording, RequestHead
+from .recording import CHANGE_SIZE, Recording, RequestHead
 
 __all__ = ["InspectMode", "InspectedExchange", "Inspector"]
 
@@ -56,7 +56,7 @@ class InspectedExchange:
         self.fault: str | None = None
         self.message: str | None = None
         self.duration_ms: float | None = None
-        self.size = _ENTRY
+        self.size = _ENTRY + len(path)
         self.is_dropped = False
 
     @property
@@ -108,11 +108,7 @@ class Inspector:
         if entry.is_dropped:
             return
         record.recording = entry.recording = Recording(head, self._most_of_exchange, partial(self._count, entry))
-        size = len(b"".join(map(b"".join, head.headers))) + _HEADER * len(head.headers)
-        entry.size += size
-        self.size += size
-        if self.size > self.limit:
-            self._make_room()
+        self._grow(entry, len(b"".join(map(b"".join, head.headers))) + _HEADER * len(head.headers))
 
     def expect_replay(self, request_id: str, replayed: str) -> None:
         """Take note that the exchange with this id, which is about to begin, repeats another one."""
@@ -123,10 +119,16 @@ class Inspector:
         entry = self._running.pop(record, None)
         if entry is None:
             return
+        if record.receipt is not None:
+            record.receipt.forget_paths()
         if (recording := record.recording) is not None:
             record.recording = None
             self._count(entry)
             recording.release()
+            for one in recording.tries:
+                one.receipt.forget_paths()
+        elif record.receipt is not None and not entry.is_dropped:
+            self._grow(entry, CHANGE_SIZE * len(record.receipt.changes))
         entry.duration_ms = record.duration_ms
         if (fault := record.fault) is not None:
             entry.fault, entry.message = fault.code or fault.kind, fault.message
@@ -143,10 +145,14 @@ class Inspector:
         """Count what is kept of an exchange since the last time."""
         if (recording := entry.recording) is not None:
             size, recording.uncounted = recording.uncounted, 0
-            entry.size += size
-            self.size += size
-            if self.size > self.limit:
-                self._make_room()
+            self._grow(entry, size)
+
+    def _grow(self, entry: InspectedExchange, size: int) -> None:
+        """Count what an exchange takes more."""
+        entry.size += size
+        self.size += size
+        if self.size > self.limit:
+            self._make_room()
 
     def _make_room(self) -> None:
         while self.size > self.limit and self._kept:

@@ -14,12 +14,22 @@ from dragoman.adapters.changes import Change, Receipt
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.pipeline import TargetPlan
 
-__all__ = ["CallRecording", "Message", "Recording", "ReplyHead", "RequestHead", "SentHead", "TryRecording"]
+__all__ = [
+    "CHANGE_SIZE",
+    "CallRecording",
+    "Message",
+    "Recording",
+    "ReplyHead",
+    "RequestHead",
+    "SentHead",
+    "TryRecording",
+]
 
 _CHUNK = 96  # bytes of memory that a chunk takes besides its content
 _CALL = 2048  # of a call
-_CHANGE = 320  # of a change
 _COUNTED = 16 * 1024  # bytes that are counted at once
+CHANGE_SIZE = 320
+"""Bytes of memory that a change takes."""
 
 
 class RequestHead(NamedTuple):
@@ -180,7 +190,7 @@ class Recording:
         if status is not None:
             self.reply.head = ReplyHead(status, headers or {})
         for one in self.tries:
-            self.uncounted += _CHANGE * len(one.receipt.changes)
+            self.uncounted += CHANGE_SIZE * len(one.receipt.changes)
 
     def release(self) -> None:
         """Count nothing more: the exchange has ended, or is not kept any more."""

@@ -37,6 +37,16 @@ def test_changes_show_the_path_that_the_client_wrote() -> None:
     }
 
 
+def test_a_receipt_that_is_kept_has_its_changes_alone() -> None:
+    receipt = Receipt()
+    receipt.record_rename(("a",), ("b",), "x")
+    receipt.mark_advisory(("b",))
+    receipt.forget_paths()
+    assert [change.before for change in receipt.changes] == [("a",)]
+    assert receipt.unmap(("b",)) == ("b",)
+    assert not receipt.is_advisory(("b",))
+
+
 def test_words_that_others_chose_are_bounded() -> None:
     receipt = Receipt()
     receipt.record_drop(("x" * 100_000,), f"nobody knows {'y' * 100_000}")
