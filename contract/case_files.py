@@ -8,6 +8,7 @@ from functools import cache
 from importlib.resources import files
 from pathlib import Path
 
+import jsonschema_rs
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import ValidationError
 from ruamel.yaml import YAML
@@ -47,7 +48,7 @@ def load_cases(folder: Path = BUILT_IN_CASES) -> tuple[Case, ...]:
 @cache
 def _load_built_in_cases() -> tuple[Case, ...]:
     quirks = {"protocol": "chat", "cases": list(iterate_quirk_cases())}
-    return (*_read_folder(BUILT_IN_CASES), *_read_content("quirks", quirks))
+    return (*_read_folder(BUILT_IN_CASES), *_read_content("quirks", quirks, is_built_in=True))
 
 
 def _read_folder(folder: Path) -> tuple[Case, ...]:
@@ -73,11 +74,13 @@ def read_case_file(file: Path) -> list[Case]:
         content = YAML(typ="safe", pure=not is_built_in).load(file.read_text("utf-8"))
     except (MarkedYAMLError, UnicodeDecodeError, OSError) as error:
         raise CaseFileError([f"{file}: {error}"]) from None
-    return _read_content(str(file), content)
+    return _read_content(str(file), content, is_built_in)
 
 
-def _read_content(file: str, content: JsonValue) -> list[Case]:
-    problems = [f"{file}: {_locate(error)}: {error.message}" for error in _schema_validator().iter_errors(content)]
+def _read_content(file: str, content: JsonValue, is_built_in: bool) -> list[Case]:
+    problems: list[str] = []
+    if not (is_built_in and _quick_validator().is_valid(content)):
+        problems = [f"{file}: {_locate(error)}: {error.message}" for error in _schema_validator().iter_errors(content)]
     if problems:
         raise CaseFileError(problems)
     problems = [
@@ -106,8 +109,18 @@ def _find_unknown_dialects(content: JsonObject) -> Iterator[str]:
 
 @cache
 def _schema_validator() -> Draft202012Validator:
-    schema = json.loads(files(__package__).joinpath("schemas", "case.json").read_text("utf-8"))
-    return Draft202012Validator(schema)
+    return Draft202012Validator(_load_schema())
+
+
+@cache
+def _quick_validator() -> jsonschema_rs.Draft202012Validator:
+    """For content whose values are all JSON, as those of the built-in files are: a user's YAML may have dates."""
+    return jsonschema_rs.Draft202012Validator(_load_schema())
+
+
+def _load_schema() -> JsonObject:
+    schema: JsonObject = json.loads(files(__package__).joinpath("schemas", "case.json").read_text("utf-8"))
+    return schema
 
 
 def _locate(error: ValidationError) -> str:

@@ -74,22 +74,19 @@ def asked(url: str) -> JsonObject:
         return json.load(answer)
 
 
-def test_it_answers_at_once_and_says_what_to_try(tiny: Path, elsewhere: Path) -> None:
+def test_it_answers_at_once_and_says_what_to_try_which_works(tiny: Path, elsewhere: Path) -> None:
     with served(tiny) as (url, said):
         assert asked(url)["model"] == "dragoman-mini"
+        curl = said[said.index("  curl ") : said.index("  OpenAI(")]
+        run = subprocess.run(curl + " --silent", shell=True, capture_output=True, text=True, timeout=20)
+    assert run.returncode == 127 or json.loads(run.stdout)["choices"], run.stderr  # 127: there is no curl here
     assert "no dragoman.yaml here; no provider in the environment either, so dragoman-mini answers" in said
     assert "engine: dragoman-mini on cpu" in said
     assert f"{url}/v1/chat/completions" in said and f"--base-url {url}/v1" in said
 
 
-def test_the_curl_that_it_prints_works(tiny: Path, elsewhere: Path) -> None:
-    with served(tiny) as (_, said):
-        curl = said[said.index("  curl ") : said.index("  OpenAI(")]
-        run = subprocess.run(curl + " --silent", shell=True, capture_output=True, text=True, timeout=20)
-    assert run.returncode == 127 or json.loads(run.stdout)["choices"], run.stderr  # 127: there is no curl here
-
-
 def test_chat_at_a_proxy_that_runs(tiny: Path, elsewhere: Path) -> None:
+    """It answers once, it talks, and it says that there is no such model."""
     with served(tiny) as (url, _):
         expected = asked(url)["choices"][0]["message"]["content"]
         once = subprocess.run(
@@ -102,6 +99,7 @@ def test_chat_at_a_proxy_that_runs(tiny: Path, elsewhere: Path) -> None:
             text=True,
             timeout=30,
         )
+        assert "the model 'x' does not exist here" in fail_to_chat(tiny, 1, "--base-url", f"{url}/v1", "--model", "x")
     assert (once.returncode, once.stderr) == (0, "")
     visible = "".join(letter for letter in expected if letter.isprintable())  # a terminal gets no control characters
     assert once.stdout.startswith(visible.rstrip("\ufffd"))  # five tokens may end within a character
@@ -121,16 +119,17 @@ def test_chat_brings_its_own_proxy(tiny: Path, elsewhere: Path) -> None:
     assert run.stdout.strip()
 
 
-def test_chat_tells_what_failed(tiny: Path, elsewhere: Path) -> None:
-    def failed(status: int, *arguments: str) -> str:
-        run = subprocess.run(command(tiny, "chat", "Hi", *arguments), capture_output=True, text=True, timeout=30)
-        assert (run.returncode, run.stdout) == (status, "")
-        return run.stderr
+def fail_to_chat(tiny: Path, status: int, *arguments: str) -> str:
+    """What `dragoman chat` prints as it ends with that status."""
+    run = subprocess.run(command(tiny, "chat", "Hi", *arguments), capture_output=True, text=True, timeout=30)
+    assert (run.returncode, run.stdout) == (status, "")
+    return run.stderr
 
-    assert "http://127.0.0.1:9/v1 does not answer" in failed(3, "--base-url", "http://127.0.0.1:9/v1")
-    assert "does not begin with https://" in failed(2, "--base-url", "127.0.0.1")
-    with served(tiny) as (url, _):
-        assert "the model 'x' does not exist here" in failed(1, "--base-url", f"{url}/v1", "--model", "x")
+
+def test_chat_tells_what_failed(tiny: Path, elsewhere: Path) -> None:
+    silent = fail_to_chat(tiny, 3, "--base-url", "http://127.0.0.1:9/v1")
+    assert "http://127.0.0.1:9/v1 does not answer" in silent
+    assert "does not begin with https://" in fail_to_chat(tiny, 2, "--base-url", "127.0.0.1")
 
 
 def test_beside_providers_in_the_environment(tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
