@@ -5,8 +5,8 @@
 Unlike times, these counts are the same on any machine and under any load, so CI compares them: `--check` fails if a
 case makes over 3 % more calls than `steps.json` says, `--write` replaces that file. A call of a Python function and one
 of a function in C count alike. The proxy runs in this process; its client and its provider are threads, which are not
-counted. The provider sends an event when the client has got what the one before became, so every event is a read of
-its own. The counts are medians.
+counted, and neither is the thread that saves responses. The provider sends an event when the client has got what the
+one before became, so every event is a read of its own. The counts are medians.
 """
 
 from __future__ import annotations
@@ -24,13 +24,16 @@ import threading
 import time
 import tracemalloc
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import FrameType
 from typing import Any, NamedTuple
 
 import uvloop
 from _cases import CASES as REQUESTED
+from _cases import Case as Requested
 from _cases import build_request
 from _upstream import PIECES, STREAM_HEAD, WHOLE
 
@@ -50,14 +53,23 @@ _LENGTH = re.compile(rb"content-length: *(\d+)", re.IGNORECASE)
 
 
 class Case(NamedTuple):
-    """`kind` is a case of the load generator, `dialect` the provider's."""
+    """`kind` is a case of the load generator, `dialect` the provider's, `client` the protocol if it is not the kind's,
+    and `store` where responses are kept."""
 
     kind: str
     dialect: str
+    client: str = ""
+    store: str = "none"
 
     @property
     def is_stream(self) -> bool:
         return self.kind != "whole"
+
+    @property
+    def asked(self) -> Requested:
+        """What the client asks for."""
+        kind = REQUESTED[self.kind]
+        return replace(kind, client=self.client or kind.client)
 
 
 CASES = {
@@ -66,6 +78,8 @@ CASES = {
     "event of a chat stream": Case("paced", "openai"),
     "event of a chat stream to databricks": Case("paced", "databricks"),
     "event of a Responses stream over chat": Case("responses", "openai"),
+    "4 KB Responses over chat": Case("whole", "openai", "responses"),
+    "4 KB Responses over chat, kept": Case("whole", "openai", "responses", "sqlite"),
 }
 
 
@@ -125,7 +139,7 @@ def ask(port: int, case: Case, provider: Provider, look: Callable[[], None]) -> 
     """Send requests one after the other, and call `look` before each, or before each event."""
     with socket.create_connection(("127.0.0.1", port)) as connection:
         connection.settimeout(10)
-        request = build_request(port, REQUESTED[case.kind])
+        request = build_request(port, case.asked)
         if case.is_stream:
             connection.sendall(request)
             tail = b""
@@ -153,7 +167,8 @@ async def count_case(case: Case, provider: Provider) -> Count:
 
 async def run_case(case: Case, provider: Provider, counter: Counter | None) -> int:
     """The median of what one request or event takes: calls with a counter, else bytes."""
-    running = await start(create_config(case, provider.port), log_stream=io.BytesIO())
+    folder = TemporaryDirectory()
+    running = await start(create_config(case, provider.port, folder.name), log_stream=io.BytesIO())
     seen: list[int] = []
 
     def look() -> None:
@@ -171,19 +186,20 @@ async def run_case(case: Case, provider: Provider, counter: Counter | None) -> i
         sys.setprofile(None)
         running.stop_now.set()
         await running.stop()
+        folder.cleanup()
     kept = seen[WARM_UP:]
     counts = [after - before for before, after in pairwise(kept)] if counter is not None else kept
     return int(statistics.median(counts))
 
 
-def create_config(case: Case, port: int) -> Config:
+def create_config(case: Case, port: int, folder: str) -> Config:
     base = f"http://127.0.0.1:{port}" + ("" if case.dialect == "databricks" else "/v1")
     return Config.model_validate(
         {
             "server": {"port": 0},
-            "store": {"kind": "none"},
+            "store": {"kind": case.store, "path": f"{folder}/responses.db" if case.store == "sqlite" else None},
             "providers": {"p": {"dialect": case.dialect, "base_url": base, "api_key": "bench"}},
-            "models": {f"bench-{REQUESTED[case.kind].workload}": {"targets": [{"provider": "p", "model": "up"}]}},
+            "models": {f"bench-{case.asked.workload}": {"targets": [{"provider": "p", "model": "up"}]}},
         }
     )
 

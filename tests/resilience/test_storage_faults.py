@@ -101,9 +101,14 @@ async def served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterat
 
 
 class ImpatientStore(SqliteStore):
+    """It deletes no old responses by itself: that could find the fault before the first exchange does."""
+
     @classmethod
     async def open(cls, *args: object, **options: object) -> SqliteStore:
-        return await super().open(*args, **{**options, "lock_timeout": 0.05})
+        store = await super().open(*args, **{**options, "lock_timeout": 0.05})
+        assert store._sweeping is not None
+        store._sweeping.cancel()
+        return store
 
 
 @pytest.mark.parametrize("stream", [False, True])
