@@ -29,7 +29,7 @@ def chaos(
     seed: Annotated[int, typer.Option(help="The same seed makes the same choices of chance.")] = 0,
     show_list: Annotated[bool, typer.Option("--list", allow_from_autoenv=False, help="List the toxics.")] = False,
 ) -> None:
-    """Run a TCP proxy that injects faults, controlled by Toxiproxy's HTTP API."""
+    """Run a TCP proxy that injects faults. Toxiproxy's HTTP API controls it."""
     from dragoman.contract.chaos import ChaosError, list_toxics
     from dragoman.contract.chaos.command import describe_chaos, start_chaos
     from dragoman.contract.fakes import run_until_signal

@@ -22,8 +22,8 @@ def demo(
         ),
     ] = None,
 ) -> None:
-    """Run the proxy with fake providers of every dialect, to look around: no account, no key, no network. Its page
-    shows what each side sent. Ctrl-C ends everything."""
+    """Run the proxy with a fake provider of every dialect. It needs no account, no key and no network. Its page shows
+    what each side sent. Ctrl-C ends everything."""
     from dragoman.contract.fakes import run_until_signal
     from dragoman.proxy.server.lifecycle import StartError
 

@@ -31,7 +31,7 @@ def export(
         bool, typer.Option("--all-logits", help="Export logits for every position, which onnxruntime-genai needs.")
     ] = False,
 ) -> None:
-    """Export a Llama, Mistral, Qwen2, Qwen3 or Granite model to a folder that the local engine serves."""
+    """Export a model to a folder that the local engine serves. It may be a Llama, Mistral, Qwen2, Qwen3 or Granite."""
     if importlib.util.find_spec("onnx") is None:
         exit_with_error("onnx is not installed; run in the checkout: uv pip install '.[export]'")
     from rich.console import Console

@@ -28,7 +28,7 @@ def fake(
     show_list: Annotated[bool, typer.Option("--list", allow_from_autoenv=False, help="List the behaviours.")] = False,
     replay: Annotated[Path | None, typer.Option(help="Replay the recordings of this folder instead.")] = None,
 ) -> None:
-    """Run a fake provider on this machine, to test clients and proxies."""
+    """Run a fake provider, to test clients and proxies."""
     from dragoman.contract import fakes
 
     if show_list:

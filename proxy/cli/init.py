@@ -34,8 +34,8 @@ def init(
         bool, typer.Option("--yes", "-y", help="Ask nothing: use every provider of the environment.")
     ] = False,
 ) -> None:
-    """Write a commented configuration file for the providers of the environment, and of the file .env next to it. On a
-    terminal, it asks what to use. The file has the models that the providers list."""
+    """Write a configuration file for your providers. It finds them in the environment and in the file .env next to it;
+    on a terminal, it asks what to use. The file has comments, and the models that the providers list."""
     from dragoman.local_engine import embedded
     from dragoman.proxy.config.load import check_text
     from dragoman.proxy.config.starter import write_starter

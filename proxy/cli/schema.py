@@ -27,8 +27,8 @@ def schema(
     ] = "documented",
     show_list: Annotated[bool, typer.Option("--list", allow_from_autoenv=False, help="List the names.")] = False,
 ) -> None:
-    """Print a JSON Schema: of the configuration file, or of a dialect's requests and replies; or the facts about a
-    vendor's models."""
+    """Print the JSON Schema of the configuration, or of a payload. A payload is a request or a reply of a dialect. Also
+    prints the facts about a vendor's models."""
     from dragoman.schemas import SchemaNotFound, load, model_files, names
 
     known = ("config", "models", *model_files(), *names())

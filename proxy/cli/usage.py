@@ -35,7 +35,7 @@ def usage(
     env_file: EnvFile = None,
     store: Annotated[Path | None, typer.Option(help="The store's file, instead of the configuration's.")] = None,
 ) -> None:
-    """Show requests, tokens and cost from the store of a proxy, also while it runs."""
+    """Show requests, tokens and cost by key and model. They are in the store of the proxy, which may run meanwhile."""
     names, day = _parse_names(by), _parse_day(since)
     rows = _load(store or _find_store(config, env_file), day)
     lines = _add_up(rows, names)

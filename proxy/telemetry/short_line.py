@@ -32,6 +32,8 @@ def format_short(line: Line, quote: Callable[[Any], str] = json.dumps) -> str:
         return " ".join([head, *_list_exchange_words(line)])
     if event == "refused" and "path" in line:
         return " ".join([head, *_list_refusal_words(line)])
+    if event == "model_list":
+        return " ".join([head, *_list_listing_words(line)])
     words = [f"{name}={_quote_word(value, quote)}" for name, value in line.items() if name not in _HEAD]
     return " ".join([head, *([level] if level not in ("", "info") else []), str(event), *words])
 
@@ -54,6 +56,13 @@ def _list_exchange_words(line: Line) -> Iterator[str]:
         yield "the client left"
     if fault := _text(line.get("fault")):
         yield f"{fault}: {_shorten(_text(line.get('message')))}"
+
+
+def _list_listing_words(line: Line) -> Iterator[str]:
+    """Whose client asked which models there are."""
+    yield f"list of models for {_text(line.get('dialect'))}"
+    if key := _text(line.get("key")):
+        yield f"[{key}]"
 
 
 def _list_refusal_words(line: Line) -> Iterator[str]:

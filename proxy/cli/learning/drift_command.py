@@ -43,7 +43,7 @@ class KnownOptions:
 
 @expand_groups
 def drift(known: KnownOptions, ask: AskOptions) -> None:
-    """Ask a learned endpoint again, and show what has changed as a diff. Exit status: 0 nothing, 1 something."""
+    """Ask a learned endpoint again, and show what has changed. It is a diff. Exit status: 0 nothing, 1 something."""
     from dragoman.contract.learning.drift import compare_findings, compare_settings, render_diff
 
     from .files import check_output, write_atomically

@@ -63,7 +63,7 @@ class OutputOptions:
 
 @expand_groups
 def learn(endpoint: EndpointOptions, output: OutputOptions, ask: AskOptions) -> None:
-    """Ask an endpoint what it is, and write its provider entry: dialect, protocols, what it lacks, and why."""
+    """Ask an endpoint what it is, and write its provider entry. It has dialect, protocols, what it lacks, and why."""
     from dragoman.contract.learning.entry import EntryNames, render_entry
 
     from .files import check_output, write_atomically

@@ -112,7 +112,8 @@ def translate(
         Path | None, typer.Option(metavar="FILE", help="The client's request that the payload answers.")
     ] = None,
 ) -> None:
-    """Translate a payload: a request to a provider's dialect; a reply, a stream or an error to a client's."""
+    """Translate a payload from one dialect to another. A request is translated to a provider's; a reply, a stream or an
+    error to a client's."""
     with _exit_on_usage_error():
         from . import inputs
         from .client_request import RequestHead

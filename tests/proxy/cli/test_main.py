@@ -156,3 +156,7 @@ def test_a_closed_standard_error_fails_nothing(tmp_path: Path) -> None:
     (tmp_path / "dragoman.yaml").write_text("servers: {}")
     command = ["sh", "-c", 'exec "$0" "$@" 2>&-', sys.executable, "-c", MAIN, "check", str(tmp_path / "dragoman.yaml")]
     assert subprocess.run(command, timeout=60, check=False).returncode == 2
+
+
+def test_the_list_of_commands_has_whole_sentences(command: Command) -> None:
+    assert "..." not in command("--help", COLUMNS="80").stdout.partition("Commands:")[2]

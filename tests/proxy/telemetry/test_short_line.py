@@ -83,6 +83,12 @@ def test_a_running_proxy_counts_losses_and_lists_the_first(losses: object, shown
     assert show(changes={"form": 3, "loss": 2}, losses=losses).partition("tok ")[2] == shown
 
 
+@pytest.mark.parametrize(("key", "shown"), [(None, ""), ("team-a", " [team-a]")])
+def test_a_list_of_models_is_short(key: str | None, shown: str) -> None:
+    line = {"timestamp": "12:01:07", "event": "model_list", "level": "info", "request_id": "x", "bytes": 495}
+    assert format_short({**line, "dialect": "openai", "key": key}) == f"12:01:07 list of models for openai{shown}"
+
+
 def test_a_refused_request_names_its_path() -> None:
     line = {"timestamp": "12:01:07", "event": "refused", "method": "POST", "path": "/v1/no", "status": 404}
     text = format_short({**line, "level": "info", "fault": "unknown_path", "message": "nothing is here"})
