@@ -7,6 +7,7 @@ import orjson
 __all__ = ["CharacterCount", "TextBuffer", "count_characters", "decode_fragment"]
 
 _MOST_PARTS = 512
+_MOST_UNCOUNTED = 32  # fragments; every stream keeps so many
 
 
 class TextBuffer:
@@ -62,7 +63,7 @@ class CharacterCount:
     def add_fragments(self, fragments: list[bytes]) -> None:
         """Add raw JSON fragments."""
         self._fragments += fragments
-        if len(self._fragments) > _MOST_PARTS:
+        if len(self._fragments) > _MOST_UNCOUNTED:
             self.total()
 
     def total(self) -> int:
