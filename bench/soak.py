@@ -203,7 +203,7 @@ def soak_vanishing(options: argparse.Namespace) -> bool:
         wait_until_listening(port)
         with run_proxy(port, options.python) as (proxy_port, pid):
             chance = random.Random(options.seed)
-            asyncio.run(send_away(proxy_port, chance, options.count * 3 // 10, options.at_once))  # fills the allocator
+            asyncio.run(send_away(proxy_port, chance, options.count * 6 // 10, options.at_once))  # fills the allocator
             wait_until_none(count_answering)
             before, longest, left = read_memory(pid), 0.0, options.count
             while left > 0:
