@@ -61,27 +61,29 @@ class TagSplitter:
 
     __slots__ = ("_end", "_held", "_implied", "_is_fresh", "_read")
 
+    _read: Callable[[TagSplitter, str], tuple[str, str]]
+
     def __init__(self, *, implied: bool) -> None:
         self._implied = implied
         self._end = _ANY_END
         self._held = ""
         self._is_fresh = True  # the thought has no text yet
-        self._read: Callable[[str], tuple[str, str]] = self._read_begin
+        self._read = TagSplitter._read_begin  # a bound method would be a cycle of references
 
     @property
     def is_passing(self) -> bool:
         """Whether all further text is answer."""
-        return self._read == self._read_answer
+        return self._read is TagSplitter._read_answer
 
     def feed(self, text: str) -> tuple[str, str]:
         """The reasoning and the answer that this piece completes."""
-        return self._read(text)
+        return self._read(self, text)
 
     def close(self) -> tuple[str, str]:
         """The reasoning and the answer that were held. Further text is answer."""
         held, self._held = self._held, ""
-        is_thought = self._read == self._read_thought
-        self._read = self._read_answer
+        is_thought = self._read is TagSplitter._read_thought
+        self._read = TagSplitter._read_answer
         return (held, "") if is_thought else ("", held)
 
     def _read_begin(self, text: str) -> tuple[str, str]:
@@ -95,12 +97,12 @@ class TagSplitter:
             return "", ""
         if self._implied:
             return self._begin_thought(said, _ANY_END)
-        self._read = self._read_answer
+        self._read = TagSplitter._read_answer
         return self.close()
 
     def _begin_thought(self, rest: str, end: re.Pattern[str]) -> tuple[str, str]:
-        self._held, self._end, self._read = "", end, self._read_thought
-        return self._read(rest)
+        self._held, self._end, self._read = "", end, TagSplitter._read_thought
+        return self._read(self, rest)
 
     def _read_thought(self, text: str) -> tuple[str, str]:
         text = self._held + text
@@ -112,13 +114,13 @@ class TagSplitter:
         self._is_fresh &= not thought
         if found is None or found["tag"] is None:
             return thought, ""
-        self._held, self._read = "", self._read_gap
-        return thought, self._read(text[found.end() :])[1]
+        self._held, self._read = "", TagSplitter._read_gap
+        return thought, self._read(self, text[found.end() :])[1]
 
     def _read_gap(self, text: str) -> tuple[str, str]:
         text = text.lstrip()
         if text:
-            self._read = self._read_answer
+            self._read = TagSplitter._read_answer
         return "", text
 
     def _read_answer(self, text: str) -> tuple[str, str]:

@@ -70,6 +70,7 @@ CHUNKED = POST + b"Transfer-Encoding: chunked\r\n\r\n2000\r\n" + b"x" * 0x2000
 OF_EXCHANGE = (
     "dragoman.proxy.exchange.",
     "dragoman.adapters.pipeline.",
+    "dragoman.adapters.chat.",
     "dragoman.proxy.upstreams.aiohttp_client.HttpResponse",
 )
 HAS_BODY = re.compile("proxy/(exchange|upstreams)/|request_body")
