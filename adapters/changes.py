@@ -212,7 +212,9 @@ class Receipt:
         weight: Weight,
         policy: PolicyName | None = None,
     ) -> None:
-        change = Change(action, before, after, _shorten(reason), weight, policy)
+        if len(reason) > _MOST_TEXT:
+            reason = _shorten(reason)
+        change = Change(action, before, after, reason, weight, policy)
         if change not in self.changes[-_RECENT:]:  # a change that each chunk of a stream repeats is recorded once
             self.changes.append(change)
 

@@ -127,8 +127,8 @@ class Inspector:
             recording.release()
             for one in recording.tries:
                 one.receipt.forget_paths()
-        elif record.receipt is not None and not entry.is_dropped:
-            self._grow(entry, CHANGE_SIZE * len(record.receipt.changes))
+        elif (receipt := record.receipt) is not None and receipt.changes and not entry.is_dropped:
+            self._grow(entry, CHANGE_SIZE * len(receipt.changes))
         entry.duration_ms = record.duration_ms
         if (fault := record.fault) is not None:
             entry.fault, entry.message = fault.code or fault.kind, fault.message
