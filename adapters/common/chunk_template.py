@@ -5,8 +5,8 @@ changes. So a chunk matches the template if it begins and ends with the same byt
 string in between. When the template is made, a trial text proves that this string is the text of the choice.
 
 A run is a sequence of matching chunks, each one an event with the same lines before its data. It is split at the bytes
-between two texts. A regular expression proves that each part is the inside of one JSON string. The parts are decoded
-only if their text is needed.
+between two texts; event by event if one of them does not match. A regular expression proves that each part is the
+inside of one JSON string. The parts are decoded only if their text is needed.
 """
 
 from __future__ import annotations
@@ -40,6 +40,7 @@ class ChunkTemplate:
         "_after",
         "_before",
         "_begin",
+        "_between",
         "_body",
         "_cut",
         "_from",
@@ -53,6 +54,7 @@ class ChunkTemplate:
     def __init__(self, before: bytes, after: bytes, body: JsonObject, same: bool, place: Path, begin: bytes) -> None:
         self._before, self._after, self._begin = before, after, begin
         self._head, self._tail = begin + before, after + _TAIL
+        self._between = self._tail + self._head  # two texts
         self._from, self._cut = len(before) - 1, 1 - len(after)  # the quotes are the string's
         self._body = body
         self._same = same
@@ -102,8 +104,13 @@ class ChunkTemplate:
         head, tail = self._head, self._tail
         if not data.startswith(head, at):
             return None
-        if data.endswith(tail) and _INSIDE.fullmatch(data, at + len(head), len(data) - len(tail)):
-            return self._make_run(data[at:], [data[at + len(head) : -len(tail)]], len(data))
+        start = at + len(head)
+        stop = data.rfind(tail, start)
+        if stop >= 0:  # mostly every event of a read matches, but the last one is cut off
+            found = data[start:stop].split(self._between)
+            if _INSIDE.fullmatch(found[0] if len(found) == 1 else b" ".join(found)):
+                stop += len(tail)
+                return self._make_run(data[at:stop], found, stop)
         texts = self._match_texts(self._split(data, at))
         if not texts:
             return None
