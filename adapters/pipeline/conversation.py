@@ -168,6 +168,8 @@ class Conversation:
 
     def _new_items(self, provider: str | None) -> list[tuple[int, JsonObject]]:
         """The new items with their positions in the client's input; references are replaced by the stored items."""
+        if not self._referred and not self._repeated:
+            return [*enumerate(list_items(self._request))]
         found: list[tuple[int, JsonObject | None]] = []
         for i, item in enumerate(list_items(self._request)):
             referred = self._referred.get(referenced_item_id(item) or "")
