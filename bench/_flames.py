@@ -17,13 +17,13 @@ __all__ = ["profile_load", "summarize_stacks"]
 
 PY_SPY = "py-spy==0.4.2"
 RATE = 500  # samples a second
-SHOWN = 15  # functions in a summary
+SHOWN = 10  # functions in a summary
 _LINE = re.compile(r":\d+\)$")
 
 
 def profile_load(row: Row, name: str, seconds: float, file: Path) -> Path:
     """Profile the process of a row in a case. Write FILE.svg, and FILE.txt with a stack and its samples in each line,
-    which is returned.
+    which is returned. Only threads that hold the interpreter's lock are sampled: py-spy takes waiting ones for busy.
 
     Raises CalledProcessError if py-spy may not read the process, and MissingTarget if it cannot be installed."""
     program = install_environment(PY_SPY) / "bin/py-spy"
@@ -36,7 +36,7 @@ def profile_load(row: Row, name: str, seconds: float, file: Path) -> Path:
         request.seek(0)
         running = subprocess.Popen(load, stdin=request, stdout=subprocess.DEVNULL)
     try:
-        options = ["--pid", str(process.pid), "--rate", str(RATE), "--duration", str(max(round(seconds), 1))]
+        options = ["--pid", str(process.pid), "--gil", "--rate", str(RATE), "--duration", str(max(round(seconds), 1))]
         for kind, suffix in (("raw", ".txt"), ("flamegraph", ".svg")):
             command = [program, "record", *options, "--format", kind, "--output", file.with_suffix(suffix)]
             subprocess.run(command, check=True, capture_output=True, timeout=seconds + 60)
