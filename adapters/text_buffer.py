@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import groupby
+from typing import cast
+
 import orjson
 
 __all__ = ["CharacterCount", "TextBuffer", "count_characters", "decode_fragment"]
@@ -42,9 +46,15 @@ class TextBuffer:
     def _join(self) -> None:
         """Join the parts: an object for each token would take several times the memory of its text."""
         if self._parts:
-            parts = [part if isinstance(part, str) else decode_fragment(part) for part in self._parts]
-            self._joined.append("".join(parts))
+            self._joined.append("".join([_decode(kind, parts) for kind, parts in groupby(self._parts, type)]))
             self._parts = []
+
+
+def _decode(kind: type, parts: Iterator[str | bytes]) -> str:
+    """One text of parts of a kind. No escape in a fragment is cut."""
+    if kind is str:
+        return "".join(cast(Iterator[str], parts))
+    return decode_fragment(b"".join(cast(Iterator[bytes], parts)))
 
 
 class CharacterCount:

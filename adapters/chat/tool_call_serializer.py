@@ -28,6 +28,7 @@ class ToolCallSerializer:
     def __init__(self) -> None:
         self._choices: dict[int, CallOrder] = {}
         self._finished: set[int] = set()
+        self._text_body: JsonObject | None = None  # of runs without arguments
 
     def serialize(self, chunk: Chunk) -> Chunk:
         """The chunk with the pieces that may be sent now: the same object if none is held."""
@@ -47,9 +48,12 @@ class ToolCallSerializer:
 
     def takes_run(self, run: DeltaRun) -> bool:
         """Whether a run can be sent as it is: it has no arguments, or those of the current call, which it then adds."""
+        if run.body is self._text_body:
+            return True
         choice = run.body["choices"][0]
         pieces = _delta(choice).get("tool_calls")
         if not pieces:
+            self._text_body = run.body
             return True
         calls = self._choices.get(choice["index"])
         if calls is None or not calls.continues(pieces):

@@ -140,15 +140,13 @@ class ChunkTemplate:
 
     def _make_run(self, data: bytes, texts: list[bytes], end: int) -> tuple[DeltaRun, int] | None:
         """The run of these texts, and `end`; None if `data`, the events, is not UTF-8."""
-        if not _is_utf8(data):
+        if not data.isascii() and not _is_utf8(data):
             return None
         self._length.add_fragments(texts)
         return DeltaRun(self._body, self._place, texts, data if self._same else None), end
 
 
 def _is_utf8(data: bytes) -> bool:
-    if data.isascii():
-        return True
     try:
         data.decode()
     except UnicodeDecodeError:

@@ -72,6 +72,8 @@ class ResponsesStreamWriter(StreamWriterBase):
         self._buffer.add_fragments(run.texts)
         texts, first = run.encoded_texts(), self._number
         self._number += len(texts)
+        if len(texts) == 1:
+            return self._delta % (texts[0], first)
         return b"".join([self._delta % (text, number) for number, text in enumerate(texts, first)])
 
     def _begin_run(self, run: DeltaRun) -> None:

@@ -1,12 +1,17 @@
-"""Counting characters as they arrive, without keeping the text."""
+"""Texts in parts are joined, or their characters are counted, as they arrive."""
 
 from __future__ import annotations
 
 import sys
 
+import orjson
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from dragoman.adapters.text_buffer import CharacterCount
+from dragoman.adapters.text_buffer import CharacterCount, TextBuffer
+
+TEXTS = st.lists(st.tuples(st.booleans(), st.text(max_size=5)), max_size=12)
 
 
 @pytest.mark.parametrize(
@@ -30,3 +35,21 @@ def test_few_fragments_are_kept() -> None:
     assert most <= 32
     count.add_fragments([fragment] * 60)  # the events of one read
     assert sys.getrefcount(fragment) == before
+
+
+@given(TEXTS, st.integers(1, 60))
+def test_texts_and_fragments_are_joined_in_their_order(texts: list[tuple[bool, str]], times: int) -> None:
+    """As often as it takes to join them on the way."""
+    buffer, count = TextBuffer(), CharacterCount()
+    for is_fragment, text in texts * times:
+        if is_fragment:
+            fragment = orjson.dumps(text)[1:-1]
+            buffer.add_fragments([fragment])
+            count.add_fragments([fragment])
+        else:
+            buffer.add(text)
+            count.add(text)
+    whole = "".join(text for _, text in texts) * times
+    assert buffer.text() == whole
+    assert count.total() == len(whole)
+    assert bool(buffer) == bool(texts)
