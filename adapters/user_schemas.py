@@ -27,9 +27,11 @@ def check_user_schemas(body: JsonObject) -> None:
     if _may_exceed_limits(body.get("tools")):
         for i, tool in _list_objects(body, "tools"):
             _check(tool, ("tools", i), ("function", "parameters"), _PARAMETERS)
-    for i, function in _list_objects(body, "functions"):
-        _check(function, ("functions", i), ("parameters",), _PARAMETERS)
-    _check(body, (), ("response_format", "json_schema", "schema"), _FORMAT)
+    if "functions" in body:
+        for i, function in _list_objects(body, "functions"):
+            _check(function, ("functions", i), ("parameters",), _PARAMETERS)
+    if "response_format" in body:
+        _check(body, (), ("response_format", "json_schema", "schema"), _FORMAT)
 
 
 def check_responses_schemas(body: JsonObject) -> None:
@@ -42,8 +44,9 @@ def check_responses_schemas(body: JsonObject) -> None:
     for i, item in _list_objects(body, "input"):
         if item.get("type") == "additional_tools":
             _check_tools(item, ("input", i))
-    _check(body, (), ("text", "format", "schema"), _FORMAT)
-    _check(body, (), ("text", "format", "json_schema", "schema"), _FORMAT)
+    if "text" in body:
+        _check(body, (), ("text", "format", "schema"), _FORMAT)
+        _check(body, (), ("text", "format", "json_schema", "schema"), _FORMAT)
 
 
 def check_messages_schemas(body: JsonObject) -> None:
@@ -53,8 +56,9 @@ def check_messages_schemas(body: JsonObject) -> None:
             _check(tool, ("tools", i), ("input_schema",), _PARAMETERS)
             for k, inner in _list_objects(tool, "tools"):
                 _check(inner, ("tools", i, "tools", k), ("input_schema",), _PARAMETERS)
-    _check(body, (), ("output_config", "format", "schema"), _FORMAT)
-    _check(body, (), ("output_format", "schema"), _FORMAT)
+    if "output_config" in body or "output_format" in body:
+        _check(body, (), ("output_config", "format", "schema"), _FORMAT)
+        _check(body, (), ("output_format", "schema"), _FORMAT)
 
 
 def _check_tools(holder: JsonObject, above: Path) -> None:

@@ -50,7 +50,8 @@ def serve_azure_addresses(verbs: Served) -> Served:
     """Return the verbs, with a `read_request` that also reads calls to Azure OpenAI's addresses."""
 
     def read_request(call: Call, ctx: Context) -> JsonObject:
-        return verbs.read_request(_read_deployment(call, ctx), ctx)
+        found = _VERSIONED.fullmatch(call.path)
+        return verbs.read_request(call if found is None else _read_deployment(call, found, ctx), ctx)
 
     return replace(verbs, read_request=read_request)
 
@@ -65,14 +66,11 @@ def call_azure_addresses(verbs: Called) -> Called:
     return replace(verbs, write_request=write_request)
 
 
-def _read_deployment(call: Call, ctx: Context) -> Call:
-    """Return the call with the deployment of its address as the `model` of its body.
+def _read_deployment(call: Call, found: re.Match[str], ctx: Context) -> Call:
+    """Return the call with the deployment that was found in its address as the `model` of its body.
 
-    Raises Fault if the address requires an `api-version` and the query has no valid one.
+    Raises Fault if the query has no valid `api-version`, which these addresses require.
     """
-    found = _VERSIONED.fullmatch(call.path)
-    if found is None:
-        return call
     check_api_version(call.query.get("api-version"), "2024-10-21")
     if found["deployment"] is None:
         return call

@@ -36,5 +36,6 @@ def create_answer_context(client: Context, ctx: Context) -> Context:
 def translate_call(bridge: Bridge, protocol: str, ctx: Context, needs: EmulationNeeds | None) -> Context:
     """The context with its request translated; `protocol` is the client's. What is emulated behind the bridge is
     translated although the target lacks it. Raises Fault, or the Exception of a defect."""
-    made = translate_request(bridge, protocol, ctx if needs is None else needs.lift_lacks(ctx))
-    return made._replace(target=ctx.target)
+    if needs is None:
+        return translate_request(bridge, protocol, ctx)
+    return translate_request(bridge, protocol, needs.lift_lacks(ctx))._replace(target=ctx.target)

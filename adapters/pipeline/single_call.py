@@ -22,7 +22,7 @@ from dragoman.adapters.call import NO_TARGET, Call, Context, Headers, JsonObject
 from dragoman.adapters.changes import HEADER, Receipt
 from dragoman.adapters.json_repair import parse_leniently
 from dragoman.adapters.json_structure import REPLY_COMMAS, REPLY_VALUES, exceeds_values
-from dragoman.adapters.reply_check import create_reply_check
+from dragoman.adapters.reply_check import create_reply_check, keeps_to_limit
 from dragoman.adapters.responses.stored import StoredResponse
 from dragoman.adapters.routes import Route
 from dragoman.adapters.validation import request_validator
@@ -81,12 +81,13 @@ class SingleCall(NamedTuple):
         hub = plan.called.read_reply(Reply(_OK, body, headers, raw), ctx)
         if plan.bridge is not None:
             hub = plan.bridge.reply(hub, request, ctx)
-        policy, usage = self.target.target.policy.replies, hub.get("usage")
-        check = create_reply_check(self.route.protocol, request, policy)
-        if check is not None:
-            check.add_reply(hub)
-            if resolve_mismatches(check, self.target.provider, policy, receipt) is not None:
-                return None
+        policy, usage, protocol = self.target.target.policy.replies, hub.get("usage"), self.route.protocol
+        if not keeps_to_limit(protocol, request, usage):
+            check = create_reply_check(protocol, request, policy)
+            if check is not None:
+                check.add_reply(hub)
+                if resolve_mismatches(check, self.target.provider, policy, receipt) is not None:
+                    return None
         record = None
         if self.conversation is not None:
             hub, record = self.conversation.complete(hub, receipt)
@@ -136,8 +137,10 @@ def begin_call(
             keeps = conversation.keeps
             if conversation.recall() is not None:
                 return None
-        validator = request_validator(route.dialect.name, protocol, route.profile)
-        client_ctx = ctx._replace(request=request, accepted_by=validator)
+        validator, profile = request_validator(route.dialect.name, protocol, route.profile), route.profile
+        client_ctx = Context(
+            profile, client, receipt, NO_TARGET, request, clock, new_id, accepted_by=validator, request_id=request_id
+        )
         called = create_call_context(client_ctx, receipt, plan, target, is_kept=keeps)
         if conversation is not None and keeps:
             called = conversation.continue_for(called, target.provider, may_keep=False)  # it continues nothing

@@ -20,10 +20,9 @@ from dragoman.adapters.streams import DeltaRun
 from .check import ChoiceRecord, Mismatch, ReplyCheck, Wishes, list_objects, read_stop
 from .messages_check import MessagesCheck
 
-__all__ = ["CHECKED", "create_reply_check"]
+__all__ = ["CHECKED", "create_reply_check", "keeps_to_limit"]
 
 _CONTENT_FILTER = "content_filter"
-_OTHER_TOTALS = frozenset({"n", "max_completion_tokens"})
 _UNREAD = ChoiceRecord()  # of choices that are only counted
 
 
@@ -81,16 +80,8 @@ class ChoiceCheck(ReplyCheck):
             record = self._choices[index] = ChoiceRecord()
         return record
 
-    def find_mismatches(self) -> Iterable[Mismatch]:
+    def find_mismatches(self) -> Iterator[Mismatch]:
         """Compare the number of choices, each choice, and the tokens."""
-        return () if not self.has_wishes and self._is_below_limit() else self._compare()
-
-    def _is_below_limit(self) -> bool:
-        """Whether the request only limits the tokens, and the reply keeps to the limit: the most frequent case."""
-        limit, used = self.request.get("max_tokens"), self.usage.get("completion_tokens")
-        return self.request.keys().isdisjoint(_OTHER_TOTALS) and type(limit) is type(used) is int and used <= limit
-
-    def _compare(self) -> Iterator[Mismatch]:
         given, wanted = len(self._choices), self.find_wanted_number()
         if wanted is not None and given != wanted:
             yield Mismatch(("n",), f"the provider gave {given} choices instead of {wanted}")
@@ -250,6 +241,31 @@ CHECKED: Mapping[str, frozenset[str]] = {
     ),
 }
 """The parameters that a reply is held to."""
+
+
+_LIMITS: Mapping[str, tuple[tuple[str, ...], str]] = {
+    "chat": (TOKEN_LIMITS[HUB_CHAT], "completion_tokens"),
+    "completions": (TOKEN_LIMITS[HUB_COMPLETIONS], "completion_tokens"),
+    "responses": (TOKEN_LIMITS[HUB_RESPONSES], "output_tokens"),
+    "messages": (TOKEN_LIMITS[HUB_MESSAGES], "output_tokens"),
+}
+"""The limits on tokens of a request, and the tokens in the usage that they are about."""
+
+
+def keeps_to_limit(protocol: str, request: JsonObject, usage: Any) -> bool:
+    """Whether a request in hub form, in the client's protocol, asks for nothing that its reply is held to, or only
+    limits the tokens, and the usage of the reply is within the limit. If so, no check would find a mismatch."""
+    if protocol not in CHECKED:
+        return True
+    names = CHECKED[protocol] & request.keys()
+    if len(names) != 1:
+        return not names
+    (name,) = names
+    limits, counted = _LIMITS[protocol]
+    if name not in limits or not isinstance(usage, dict):
+        return False
+    limit, used = request[name], usage.get(counted)
+    return type(limit) is type(used) is int and used <= limit
 
 
 def create_reply_check(protocol: str, request: JsonObject, replies: str) -> ReplyCheck | None:
