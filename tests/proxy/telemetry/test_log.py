@@ -60,11 +60,11 @@ def test_a_line_for_people(monkeypatch: pytest.MonkeyPatch, berlin: None) -> Non
     stream = io.BytesIO()
     fields = {"model": "größe-7", "message": 'say "a" = b', "status": 200, "usage": {"total_tokens": 3}, "key": None}
     create_log(Mask(), "console", "info", stream).warning("target_pauses", **fields)
-    create_log(Mask(), "console", "info", stream).info("model_list", bytes=7)
+    create_log(Mask(), "console", "info", stream).info("store_swept", bytes=7)
     assert stream.getvalue().decode() == (
         "23:13:20 warning target_pauses model=größe-7 "
         'message="say \\"a\\" = b" status=200 usage={"total_tokens": 3} key=null\n'
-        "23:13:20 model_list bytes=7\n"
+        "23:13:20 store_swept bytes=7\n"
     )
 
 
