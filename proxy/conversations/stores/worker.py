@@ -1,8 +1,9 @@
 """A thread with an SQLite connection of its own, which the event loop gives jobs to.
 
 The thread takes everything that waits. Jobs run one after the other, in the order in which they arrived; rows that
-arrived next to each other are saved together. Nothing waits for company: if one row is there, one is saved. So the more
-rows arrive while the thread is busy, the fewer transactions and wake-ups each of them costs.
+arrived next to each other are saved together. What one turn of the event loop brings arrives at once. Nothing waits for
+company beyond that: if one row is there, one is saved. So the more rows there are, the fewer transactions and wake-ups
+each of them costs.
 
 If rows cannot be saved together, each of them is saved alone, so only those fail that cannot be saved.
 """
@@ -52,7 +53,8 @@ class Worker(Generic[_Row]):
         self._path = path
         self._save_rows = save_rows
         self._thread = Thread(target=self._work, name=name, daemon=True)
-        self._tasks: SimpleQueue[_Task | None] = SimpleQueue()  # None is the last
+        self._given: list[_Task] = []  # in this turn of the event loop
+        self._tasks: SimpleQueue[list[_Task]] = SimpleQueue()  # an empty list is the last
         self._loop: asyncio.AbstractEventLoop | None = None
         self._connection: sqlite3.Connection | None = None
         self._file: tuple[int, int] | None = None
@@ -85,7 +87,8 @@ class Worker(Generic[_Row]):
         closing = None if self._loop is None else self._submit(self._disconnect)
         self._closed = True
         if closing is not None:
-            self._tasks.put(None)
+            self._hand_over()
+            self._tasks.put([])
             await closing
 
     def _submit(self, run: Callable[[], Any] | None, row: _Row | None = None) -> asyncio.Future[Any]:
@@ -93,8 +96,16 @@ class Worker(Generic[_Row]):
             raise StoreError("closed", f"the store {self._path} is closed")
         assert self._loop is not None, "the worker has not been started"
         future: asyncio.Future[Any] = self._loop.create_future()
-        self._tasks.put(_Task(future, run, row))
+        if not self._given:
+            self._loop.call_soon(self._hand_over)
+        self._given.append(_Task(future, run, row))
         return future
+
+    def _hand_over(self) -> None:
+        """Give the thread all that this turn of the event loop has brought."""
+        if self._given:
+            self._tasks.put(self._given)
+            self._given = []
 
     # What follows runs in the thread.
 
@@ -118,11 +129,11 @@ class Worker(Generic[_Row]):
         """Everything that waits, at least one task; nothing after the last one."""
         tasks: list[_Task] = []
         while not tasks or not self._tasks.empty():
-            task = self._tasks.get()
-            if task is None:
-                self._tasks.put(None)
+            given = self._tasks.get()
+            if not given:
+                self._tasks.put(given)
                 break
-            tasks.append(task)
+            tasks += given
         return tasks
 
     def _run_task(self, task: _Task) -> list[tuple[_Task, _Result]]:

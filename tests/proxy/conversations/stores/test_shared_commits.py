@@ -74,6 +74,16 @@ async def test_responses_that_wait_share_one_transaction(open_sqlite: SqliteOpen
     assert all(await list_found(store, records))
 
 
+async def test_responses_of_one_turn_of_the_event_loop_share_a_transaction(
+    open_sqlite: SqliteOpener, record: RecordFactory
+) -> None:
+    """The thread has nothing to do, and could begin with the first of them."""
+    store = await open_sqlite()
+    seen = await trace(store)
+    await asyncio.gather(*(store.put("me", record(f"Number {number}")) for number in range(20)))
+    assert seen.count("COMMIT") == 1
+
+
 async def test_a_response_does_not_wait_for_others(open_sqlite: SqliteOpener, record: RecordFactory) -> None:
     store = await open_sqlite()
     seen = await trace(store)
