@@ -72,6 +72,7 @@ class _MessageCutter(StreamCutter):
         super().__init__(ctx, stops, prompt)
         self._scanner = StopScanner(stops)
         self._usage: JsonObject = {}  # that the message began with
+        self._index = 0  # of the block that began last
 
     def _cut(self, output: Chunk | DeltaRun) -> list[Output]:
         if isinstance(output, DeltaRun):
@@ -84,10 +85,14 @@ class _MessageCutter(StreamCutter):
         if event["type"] == MESSAGE_START:
             self._usage = event["message"]["usage"]
         elif event["type"] == BLOCK_START:
-            self._scanner = StopScanner(self._stops)
+            self._scanner, self._index = StopScanner(self._stops), event["index"]
         elif event["type"] == BLOCK_STOP and (held := self._scanner.flush()):
             return [Chunk(block_delta(event["index"], TEXT, held)), output]
         return [output]
+
+    def _flush(self) -> list[Output]:
+        held = self._scanner.flush()  # there is some if the stream broke off inside a block
+        return [Chunk(block_delta(self._index, TEXT, held))] if held else []
 
     def _cut_text(self, output: Chunk | DeltaRun, text: str) -> list[Output]:
         self._bytes += len(text.encode())
