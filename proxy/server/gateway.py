@@ -30,6 +30,7 @@ from dragoman.proxy.telemetry.metrics import ExchangeMetrics
 from dragoman.proxy.telemetry.record import MAX_PATH, ExchangeRecord
 from dragoman.proxy.telemetry.tracing import Tracing
 
+from .memory_return import MemoryReturn, find_trim
 from .model_listing import ModelQuery, ModelRoutes, list_models
 from .overload import OverloadGuard, Pressure
 from .page.access import PageAccess, can_serve_page, is_local_request, is_open_page
@@ -70,6 +71,7 @@ class Gateway:
         self.draining = False
         server = first.config.server
         self.overload = OverloadGuard(server.limits)
+        self.memory_return = MemoryReturn(lambda: len(self.running), find_trim())
         self.worker = BodyWorker(server.limits.large_requests)
         self.dialects = dialects
         self._model_routes = ModelRoutes(dialects)

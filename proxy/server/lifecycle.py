@@ -125,6 +125,7 @@ class RunningProxy:
         if self.admin is not None:
             await self.admin.close()
         gateway.overload.stop()
+        gateway.memory_return.stop()
         gateway.worker.close()
         await gateway.states.close()
         if self._tracing is not None:
@@ -194,6 +195,7 @@ async def start(
         opened.pop_all()  # it stays open
     gateway.page.client_port = listener.sockets[0].getsockname()[1]
     gateway.overload.start()
+    gateway.memory_return.start()
     reloader.observers += [gateway.configure, partial(_configure_listeners, web_server, admin)]
     reloader.start(files)
     return RunningProxy(gateway, web_server, listener, reloader, admin, tracing)

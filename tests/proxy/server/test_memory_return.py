@@ -1,0 +1,36 @@
+"""Memory goes back to the system once after each busy time."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from dragoman.proxy.server.memory_return import MemoryReturn, find_trim
+
+
+def find_ends(running: list[int]) -> list[int]:
+    """The positions at which a busy time is over."""
+    counts = iter(running)
+    memory = MemoryReturn(lambda: next(counts), None)
+    return [position for position in range(len(running)) if memory.is_time_over()]
+
+
+@pytest.mark.parametrize(
+    ("running", "ends"),
+    [
+        ([0, 3, 1, 0], []),
+        ([20, 40, 30, 11, 10, 0, 0], [4]),
+        ([40, 0, 15, 3, 16, 4, 0], [1, 5]),
+        ([100, 25, 24, 6, 0], [1, 3]),
+    ],
+    ids=["never busy", "once", "twice", "by steps"],
+)
+def test_a_busy_time_is_over_when_a_quarter_is_left(running: list[int], ends: list[int]) -> None:
+    assert find_ends(running) == ends
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="other systems have other C libraries")
+def test_the_c_library_gives_memory_back() -> None:
+    trim = find_trim()
+    assert trim is None or trim() in (0, 1)
