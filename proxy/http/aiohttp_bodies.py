@@ -20,7 +20,7 @@ from multidict import CIMultiDict
 
 __all__ = [
     "SingleWriteResponse",
-    "UnchunkedReader",
+    "forget_chunks",
     "has_plain_chunks",
     "read_available",
     "take_available",
@@ -59,8 +59,6 @@ def take_available(content: StreamReader) -> bytes:
         data, content._buffer_offset = data[content._buffer_offset :], 0
     content._size = 0
     content._cursor += len(data)
-    if content._http_chunk_splits:
-        content._http_chunk_splits.clear()
     if content._protocol._reading_paused:
         content._protocol.resume_reading()
     return data
@@ -75,8 +73,8 @@ async def read_available(content: StreamReader) -> bytes:
     return take_available(content) or await content.readany()
 
 
-class UnchunkedReader(StreamReader):
-    """A body whose reader does not want to know where HTTP chunks end. An existing body becomes one by its class."""
+class _UnchunkedReader(StreamReader):
+    """A body whose reader does not want to know where HTTP chunks end."""
 
     __slots__ = ()
 
@@ -85,6 +83,12 @@ class UnchunkedReader(StreamReader):
 
     def end_http_chunk_receiving(self) -> None:
         """A chunk ends."""
+
+
+def forget_chunks(content: StreamReader) -> None:
+    """Make a body one that does not keep where its HTTP chunks end: that is a list, and steps for each of them."""
+    content.__class__ = _UnchunkedReader
+    content._http_chunk_splits = None
 
 
 def has_plain_chunks(request: BaseRequest) -> bool:

@@ -37,7 +37,7 @@ from aiohttp.http_exceptions import HttpProcessingError
 from yarl import URL
 
 from dragoman.adapters.call import Headers
-from dragoman.proxy.http.aiohttp_bodies import UnchunkedReader, take_available
+from dragoman.proxy.http.aiohttp_bodies import forget_chunks, take_available
 
 from .idle_connections import IdleConnections
 
@@ -232,7 +232,7 @@ class _Protocol(ResponseHandler):
         if len(self._buffer) < _MOST_INTERIM:
             content = data[1]
             if content.__class__ is aiohttp.StreamReader:
-                content.__class__ = UnchunkedReader
+                forget_chunks(content)
             super().feed_data(data, size)
         elif not self.should_close:
             self.set_exception(_too_many_responses())
