@@ -1,7 +1,7 @@
 """Memory that a busy time needed goes back to the system when the time is over.
 
-glibc keeps free memory that lies between what is in use, and asks for more if a request does not fit there. Giving it
-back takes some milliseconds, so it is done once after each busy time, in a thread.
+glibc keeps free memory between what is in use, and asks for more if a request does not fit there. Giving it back takes
+some milliseconds, so it is done once after each busy time, in a thread.
 """
 
 from __future__ import annotations

@@ -16,7 +16,9 @@ def test_ctrl_c_writes_what_is_known(tmp_path: Path) -> None:
     with FakeServers() as start:
         fake: FakeProvider = start("openai")
         command = [sys.executable, "-c", MAIN, "learn", fake.origin, "--yes", "--json", "r.json"]
-        with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as process:
+        with subprocess.Popen(
+            command, cwd=tmp_path, stderr=subprocess.PIPE, text=True, preexec_fn=_listen_to_interrupts
+        ) as process:
             assert process.stderr is not None
             for line in process.stderr:
                 if "fields of chat" in line:
@@ -30,3 +32,8 @@ def test_ctrl_c_writes_what_is_known(tmp_path: Path) -> None:
     assert "protocols: [chat, responses, completions, embeddings]" in entry
     assert "Traceback" not in errors
     assert sorted(one.name for one in tmp_path.iterdir()) == ["local.yaml", "r.json"]
+
+
+def _listen_to_interrupts() -> None:
+    """Shells start what runs in the background with SIGINT ignored, and children inherit that."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
