@@ -19,6 +19,8 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
+from tests.ports import find_free_port
+
 from .blocks import ROOT
 
 __all__ = ["HOUSES", "Sandbox", "matches", "split_commands"]
@@ -170,8 +172,7 @@ class Sandbox:
 
     def _port(self, shown: str) -> str:
         if shown not in self._ports:
-            with socket.create_server(("127.0.0.1", 0)) as listener:
-                self._ports[shown] = str(listener.getsockname()[1])
+            self._ports[shown] = str(find_free_port())
         return self._ports[shown]
 
     def _environment(self) -> dict[str, str]:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-import socket
 import subprocess
-from contextlib import ExitStack
 from pathlib import Path
+
+from tests.ports import find_free_port
 
 __all__ = ["run_example"]
 
@@ -15,7 +15,7 @@ _EXAMPLES = Path(__file__).parents[2] / "examples"
 
 def run_example(name: str, dialect: str, protocol: str, folder: Path) -> subprocess.CompletedProcess[str]:
     """Run the script for a provider of that dialect and protocol. Its files go to the folder."""
-    port, fake_port = _free_ports(2)
+    port, fake_port = str(find_free_port()), str(find_free_port())
     environment = {**os.environ, "DRAGOMAN": "dragoman", "PORT": port, "FAKE_PORT": fake_port, "TMPDIR": str(folder)}
     return subprocess.run(
         ["bash", _EXAMPLES / name, dialect, protocol],
@@ -25,11 +25,3 @@ def run_example(name: str, dialect: str, protocol: str, folder: Path) -> subproc
         timeout=120,
         check=False,
     )
-
-
-def _free_ports(count: int) -> list[str]:
-    with ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for one in sockets:
-            one.bind(("127.0.0.1", 0))
-        return [str(one.getsockname()[1]) for one in sockets]

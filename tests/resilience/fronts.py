@@ -12,6 +12,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+from tests.ports import find_free_port
+
 __all__ = ["FRONTS", "find_program", "run_front"]
 
 _HAPROXY = """
@@ -92,9 +94,7 @@ def run_front(name: str, upstream: int, folder: Path) -> Iterator[int]:
     program, template, options = FRONTS[name]
     path = find_program(program)
     assert path is not None
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = find_free_port()
     file = folder / "front.conf"
     file.write_text(template.format(port=port, upstream=upstream, folder=folder, **options), "utf-8")
     command = {"haproxy": [path, "-db", "-f", str(file)], "nginx": [path, "-p", str(folder), "-c", str(file)]}[program]

@@ -6,9 +6,7 @@ import asyncio
 import contextlib
 import json
 import os
-import random
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
@@ -19,9 +17,10 @@ from typing import IO
 import aiohttp
 
 from dragoman.contract.json_types import JsonObject, JsonValue
+from tests.ports import find_free_port
 from tests.resilience.reference_servers import ReferenceServer
 
-__all__ = ["MAIN", "ServingProcess", "configure", "find_free_port", "listen", "serve", "serve_reference"]
+__all__ = ["MAIN", "ServingProcess", "configure", "listen", "serve", "serve_reference"]
 
 _PATIENCE = 60.0  # seconds; a process that is slower hangs
 MAIN = "from dragoman.proxy.cli.main import main; main()"
@@ -133,14 +132,6 @@ def _spawn(
 ) -> subprocess.Popen[bytes]:
     with file.open("ab") as log:
         return subprocess.Popen(arguments, stderr=stderr or log, env=env, start_new_session=True)
-
-
-def find_free_port() -> int:
-    """A port that nothing uses, below those that the system gives to outgoing connections."""
-    while True:
-        port = random.randrange(10_000, 30_000)
-        with contextlib.suppress(OSError), socket.create_server(("127.0.0.1", port)):
-            return port
 
 
 async def _wait_until_listening(port: int, process: subprocess.Popen[bytes]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 from pathlib import Path
 
 import pytest
@@ -17,6 +16,7 @@ from dragoman.contract.servers import FakeServers
 from dragoman.contract.session import ReportFiles, Session, select_cases
 from dragoman.contract.target import Target
 from tests.browser import Page
+from tests.ports import find_free_port
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -39,18 +39,13 @@ CONTRAST = """(() => {
 """The texts whose contrast is below WCAG's 4.5 to 1."""
 
 
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return int(listener.getsockname()[1])
-
-
 @pytest.fixture(scope="module")
 def reports(tmp_path_factory: pytest.TempPathFactory) -> list[JsonObject]:
     """The reports of a correct fake, of one with empty choices, and of a driven target: the fake provider itself."""
     folder = tmp_path_factory.mktemp("reports")
     cases = select_cases(load_cases(), ["chat/text/*", "chat/stream/*", "models/*"], "MAY")
     driven = select_cases(load_cases(), ["chat/proxy-streams/broken/*"], "MAY")
-    port = free_port()
+    port = find_free_port()
     with FakeServers() as start:
         good = start("openai", api_key=KEY)
         bad = start("openai", api_key=KEY, behaviour="no-choices")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import socket
 import sys
 from pathlib import Path
 
@@ -14,6 +13,7 @@ import pytest
 from dragoman.contract.fakes import ReplayProvider
 from dragoman.contract.json_types import JsonObject
 from dragoman.proxy.server.lifecycle import RunningProxy
+from tests.ports import find_free_port
 from tests.proxy.page_rig import run_page_rig
 
 from .page_client import PageClient
@@ -145,13 +145,6 @@ async def test_the_case_for_a_proxy_checks_what_it_sends(
         found, output = await run(sys.executable, "-m", "dragoman", "contract", "run", *given, *upstream)
     assert found == code, output
     assert "/sent" in output or code == 0, output
-
-
-def find_free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 @pytest.mark.parametrize("rig", ["heads"], indirect=True)
