@@ -71,7 +71,7 @@ class Gateway:
         self.draining = False
         server = first.config.server
         self.overload = OverloadGuard(server.limits)
-        self.memory_return = MemoryReturn(lambda: len(self.running), find_trim())
+        self.memory_return = MemoryReturn(self.overload.take_peak, find_trim())
         self.worker = BodyWorker(server.limits.large_requests)
         self.dialects = dialects
         self._model_routes = ModelRoutes(dialects)

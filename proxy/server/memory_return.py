@@ -18,11 +18,11 @@ _QUIET = 4  # a time is quiet if at most this part of them is left: a quarter
 
 
 class MemoryReturn:
-    """Calls `trim` after each busy time. `count_running` says how many requests are being served. `start` it in the
-    event loop, and `stop` it."""
+    """Calls `trim` after each busy time. `take_peak` says how many requests were served at one time since it was last
+    asked. `start` it in the event loop, and `stop` it."""
 
-    def __init__(self, count_running: Callable[[], int], trim: Callable[[], object] | None) -> None:
-        self._count_running = count_running
+    def __init__(self, take_peak: Callable[[], int], trim: Callable[[], object] | None) -> None:
+        self._take_peak = take_peak
         self._trim = trim
         self._most = 0  # requests at one time since the last trim
         self._timer: asyncio.TimerHandle | None = None
@@ -45,11 +45,11 @@ class MemoryReturn:
 
     def is_time_over(self) -> bool:
         """Whether a busy time has ended since this was last asked."""
-        running = self._count_running()
-        self._most = max(self._most, running)
-        if self._most < _BUSY or running * _QUIET > self._most:
+        peak = self._take_peak()
+        self._most = max(self._most, peak)
+        if self._most < _BUSY or peak * _QUIET > self._most:
             return False
-        self._most = running
+        self._most = peak
         return True
 
 

@@ -44,6 +44,7 @@ class OverloadGuard:
         self._late_since: float | None = None
         self._expected = 0.0
         self._timer: asyncio.TimerHandle | None = None
+        self._peak = 0  # requests that were served at one time since this was last asked
         self.lag = 0.0
         self.memory = 0
 
@@ -69,12 +70,19 @@ class OverloadGuard:
 
     def judge(self, in_flight: int) -> Pressure:
         """The pressure with so many requests that are being served."""
+        if in_flight > self._peak:
+            self._peak = in_flight
         most, memory = self._limits.in_flight, self._most_memory
         if in_flight >= most or (memory and self.memory >= memory):
             return "full"
         if in_flight >= most * _HIGH or (memory and self.memory >= memory * _HIGH) or self.is_late:
             return "high"
         return "none"
+
+    def take_peak(self) -> int:
+        """The most requests that a new one has found being served, since this was last asked."""
+        peak, self._peak = self._peak, 0
+        return peak
 
     def create_fault(self, in_flight: int) -> Fault:
         """The refusal of a request."""

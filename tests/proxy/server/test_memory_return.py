@@ -6,18 +6,20 @@ import sys
 
 import pytest
 
+from dragoman.proxy.config.models import ServerLimits
 from dragoman.proxy.server.memory_return import MemoryReturn, find_trim
+from dragoman.proxy.server.overload import OverloadGuard
 
 
-def find_ends(running: list[int]) -> list[int]:
+def find_ends(peaks: list[int]) -> list[int]:
     """The positions at which a busy time is over."""
-    counts = iter(running)
-    memory = MemoryReturn(lambda: next(counts), None)
-    return [position for position in range(len(running)) if memory.is_time_over()]
+    left = iter(peaks)
+    memory = MemoryReturn(lambda: next(left), None)
+    return [position for position in range(len(peaks)) if memory.is_time_over()]
 
 
 @pytest.mark.parametrize(
-    ("running", "ends"),
+    ("peaks", "ends"),
     [
         ([0, 3, 1, 0], []),
         ([20, 40, 30, 11, 10, 0, 0], [4]),
@@ -26,8 +28,18 @@ def find_ends(running: list[int]) -> list[int]:
     ],
     ids=["never busy", "once", "twice", "by steps"],
 )
-def test_a_busy_time_is_over_when_a_quarter_is_left(running: list[int], ends: list[int]) -> None:
-    assert find_ends(running) == ends
+def test_a_busy_time_is_over_when_a_quarter_is_left(peaks: list[int], ends: list[int]) -> None:
+    assert find_ends(peaks) == ends
+
+
+def test_a_steady_load_is_no_end_however_few_requests_run_at_a_moment() -> None:
+    guard = OverloadGuard(ServerLimits())
+    memory = MemoryReturn(guard.take_peak, None)
+    for _ in range(3):
+        for in_flight in (3, 40, 0):
+            guard.judge(in_flight)
+        assert not memory.is_time_over()
+    assert memory.is_time_over()
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="other systems have other C libraries")
