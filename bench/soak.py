@@ -35,6 +35,7 @@ from tests.resilience.vanishing import draw_vanishing, vanish
 
 __all__: list[str] = []
 
+_REST = 3.0  # seconds after which the proxy has given back what a busy time needed
 _PAGE_KB = resource.getpagesize() // 1024
 _TICKS = os.sysconf("SC_CLK_TCK")
 
@@ -205,11 +206,13 @@ def soak_vanishing(options: argparse.Namespace) -> bool:
             chance = random.Random(options.seed)
             asyncio.run(send_away(proxy_port, chance, options.count * 6 // 10, options.at_once))  # fills the allocator
             wait_until_none(count_answering)
+            time.sleep(_REST)
             before, longest, left = read_memory(pid), 0.0, options.count
             while left > 0:
                 asyncio.run(send_away(proxy_port, chance, min(options.at_once, left), options.at_once))
                 longest = max(longest, wait_until_none(count_answering))
                 left -= options.at_once
+            time.sleep(_REST)
             after, (_, asked) = read_memory(pid), count_answering()
             open_files = len(os.listdir(f"/proc/{pid}/fd"))
     finally:
