@@ -4,9 +4,9 @@ Most chunks of a stream differ only in their text. If one JSON string replaces a
 changes. So a chunk matches the template if it begins and ends with the same bytes as the first one, with one JSON
 string in between. When the template is made, a trial text proves that this string is the text of the choice.
 
-A run is a sequence of matching chunks, each one an event with the same lines before its data. It is split at the bytes
-between two texts; event by event if one of them does not match. A regular expression proves that each part is the
-inside of one JSON string. The parts are decoded only if their text is needed.
+A run is a sequence of matching chunks, each one an event with the same lines before its data. It is split at the blank
+lines, and joined again to prove that nothing but the texts differs; if something does, event by event is compared. A
+regular expression proves that each text is the inside of one JSON string. It is decoded only if it is needed.
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ __all__ = ["ChunkTemplate"]
 
 _TRIAL = "\x00 trial"
 _HEAD, _TAIL = b"data: ", b"\n\n"  # of an event without a name
+_LAST, _FIRST = 1, 2  # bytes of two events around the blank line: `split` is slow if the separator has over five
+_NEVER_INSIDE = bytes(range(0x20)) + b'"\\'
 _INSIDE = re.compile(
     rb'(?:[^"\\\x00-\x1f]++|\\(?:["\\/bfnrt]|u(?:[0-9a-ce-fA-CE-F][0-9a-fA-F]|[dD][0-7])[0-9a-fA-F]{2}))*+'
 )
@@ -48,6 +50,8 @@ class ChunkTemplate:
         "_length",
         "_place",
         "_same",
+        "_separator",
+        "_slice",
         "_tail",
     )
 
@@ -55,6 +59,8 @@ class ChunkTemplate:
         self._before, self._after, self._begin = before, after, begin
         self._head, self._tail = begin + before, after + _TAIL
         self._between = self._tail + self._head  # two texts
+        self._separator = after[-_LAST:] + _TAIL + begin[:_FIRST]
+        self._slice = slice(len(self._head) - _FIRST, _LAST - len(after))  # of a part between two separators
         self._from, self._cut = len(before) - 1, 1 - len(after)  # the quotes are the string's
         self._body = body
         self._same = same
@@ -107,10 +113,10 @@ class ChunkTemplate:
         start = at + len(head)
         stop = data.rfind(tail, start)
         if stop >= 0:  # mostly every event of a read matches, but the last one is cut off
-            found = data[start:stop].split(self._between)
-            if _INSIDE.fullmatch(found[0] if len(found) == 1 else b" ".join(found)):
-                stop += len(tail)
-                return self._make_run(data[at:stop], found, stop)
+            end = stop + len(tail)
+            found = self._split_alike(data, at, end)
+            if self._between.join(found) == data[start:stop] and _are_inside_strings(found):
+                return self._make_run(data[at:end], found, end)
         texts = self._match_texts(self._split(data, at))
         if not texts:
             return None
@@ -121,6 +127,11 @@ class ChunkTemplate:
         """The index of the choice, how many characters of it matched since this was last asked, and their key."""
         count, self._length = self._length.total(), CharacterCount()
         return self._body["choices"][0]["index"], count, str(self._place[-1])
+
+    def _split_alike(self, data: bytes, at: int, end: int) -> list[bytes]:
+        """The texts of the events in `data[at:end]`, if only their texts differ; else something else."""
+        place = self._slice
+        return [part[place] for part in data[at + _FIRST : end - len(_TAIL) - _LAST].split(self._separator)]
 
     def _split(self, data: bytes, at: int) -> list[bytes]:
         """The JSON of each event from the offset `at` on that ends in `data`."""
@@ -136,7 +147,7 @@ class ChunkTemplate:
             if not (block.startswith(before) and block.endswith(after, start)):
                 break
             texts.append(block[start:end])
-        return texts if _INSIDE.fullmatch(b" ".join(texts)) else []
+        return texts if _are_inside_strings(texts) else []
 
     def _make_run(self, data: bytes, texts: list[bytes], end: int) -> tuple[DeltaRun, int] | None:
         """The run of these texts, and `end`; None if `data`, the events, is not UTF-8."""
@@ -144,6 +155,12 @@ class ChunkTemplate:
             return None
         self._length.add_fragments(texts)
         return DeltaRun(self._body, self._place, texts, data if self._same else None), end
+
+
+def _are_inside_strings(texts: list[bytes]) -> bool:
+    """Whether each of the texts may be between the quotes of a JSON string."""
+    joined = texts[0] if len(texts) == 1 else b" ".join(texts)
+    return len(joined.translate(None, _NEVER_INSIDE)) == len(joined) or _INSIDE.fullmatch(joined) is not None
 
 
 def _is_utf8(data: bytes) -> bool:

@@ -95,3 +95,31 @@ def test_a_stream_in_which_no_two_chunks_are_alike_is_not_remembered_for_long(mo
     events = [chunk("plain", "a", obfuscation=f"{i:x}") for i in range(100)]
     bodies, *_ = read(events, False, short=True)
     assert (len(bodies), len(made)) == (100, 8)
+
+
+MIDDLES = st.one_of(
+    st.text().map(lambda text: json.dumps(text, ensure_ascii=False).encode("utf-8", "surrogatepass")[1:-1]),
+    st.sampled_from(
+        [b"", b"a\nb", b'"', b"\\", b'"}\n\nda', b"}\n\nev", b'a"},"finish_reason":"stop', b"\xff", b"\\ud800"]
+    ),
+    st.binary(max_size=6),
+)
+
+
+@given(st.lists(MIDDLES, min_size=1, max_size=8), st.sampled_from([b"data: ", b"event: piece\ndata: "]), st.binary())
+def test_a_run_that_is_split_at_once_is_the_one_that_is_found_event_by_event(
+    middles: list[bytes], begin: bytes, rest: bytes
+) -> None:
+    raw = chunk("plain", "TEXT")
+    template = ChunkTemplate.learn(json.loads(raw), raw, True, ("choices", 0, "delta", "content"), begin)
+    assert template is not None
+    data = b"".join(begin + raw.replace(b"TEXT", middle) + b"\n\n" for middle in middles)
+    data += begin + rest if rest else b""
+    at_once = template.match_run(data, 0)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ChunkTemplate, "_split_alike", lambda *_: [b"\n"])
+        one_by_one = template.match_run(data, 0)
+    found = [one and (one[0].texts, one[0].data, one[1]) for one in (at_once, one_by_one)]
+    assert found[0] == found[1]
+    if all(middle.isalpha() for middle in middles):
+        assert found[0] and found[0][0] == middles
