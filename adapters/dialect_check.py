@@ -7,7 +7,7 @@ a request. The check only looks whether files exist, because reading them all wo
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from importlib.resources import files
+from pathlib import Path
 from typing import TypeAlias
 
 from dragoman.schemas import names as schema_names
@@ -41,7 +41,7 @@ class IncompleteDialect(Exception):
 
 def require_complete(name: str, dialect: Dialect) -> None:
     """Check the dialect of the folder adapters/`name`. Raises IncompleteDialect, with everything that is missing."""
-    folder = files(__package__).joinpath(name)
+    folder = Path(__file__).with_name(name)
     missing = list(find_missing_parts(name, dialect, lambda path: folder.joinpath(path).is_file()))
     if missing:
         raise IncompleteDialect(name, missing)

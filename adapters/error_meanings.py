@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import cache
 from typing import NamedTuple, TypeAlias
 
 from .faults import Kind
@@ -39,8 +40,12 @@ class Meaning(NamedTuple):
 
 
 class Sentence(NamedTuple):
-    pattern: re.Pattern[str]
+    pattern: str
     meaning: Meaning
+
+    def matches(self, text: str) -> bool:
+        """Whether the text has the pattern, in any case of letters."""
+        return _compile(self.pattern).search(text) is not None
 
 
 CONTEXT_LENGTH = "context_length_exceeded"
@@ -149,139 +154,141 @@ COMMON: Words = {
 """Codes that many servers have copied from OpenAI, from google.rpc and from one another."""
 
 
-def _row(pattern: str, meaning: Meaning) -> Sentence:
-    return Sentence(re.compile(pattern, re.IGNORECASE | re.DOTALL), meaning)
+@cache
+def _compile(pattern: str) -> re.Pattern[str]:
+    """Patterns are compiled when the first error is read: to compile them all takes some milliseconds of each start."""
+    return re.compile(pattern, re.IGNORECASE | re.DOTALL)
 
 
 SENTENCES: tuple[Sentence, ...] = (
     # OpenAI, vLLM, DeepSeek, OpenRouter, llama-cpp-python "is N tokens"; SGLang "of N tokens"; Mistral "N maximum ..."
-    _row(r"maximum context length", _CONTEXT),
+    Sentence(r"maximum context length", _CONTEXT),
     # SGLang, Together: "The input (N tokens) is longer than the model's context length (M tokens)"
-    _row(r"longer than the model's context length", _CONTEXT),
+    Sentence(r"longer than the model's context length", _CONTEXT),
     # vLLM: "The decoder prompt (length N) is longer than the maximum model length of M"
-    _row(r"longer than the maximum model length", _CONTEXT),
+    Sentence(r"longer than the maximum model length", _CONTEXT),
     # vLLM 0.15: "You passed N input tokens ... However, the model's context length is only M tokens"
     # LM Studio: "However, the model is loaded with context length of only M tokens"
-    _row(r"context length (?:is|of) only \d", _CONTEXT),
+    Sentence(r"context length (?:is|of) only \d", _CONTEXT),
     # vllm-project/vllm#4667: what is left for the answer is negative
-    _row(r"^max_tokens must be at least 1, got -\d", _CONTEXT),
+    Sentence(r"^max_tokens must be at least 1, got -\d", _CONTEXT),
     # llama.cpp: "request (N tokens) exceeds the available context size (M tokens), try increasing it"
-    _row(r"exceeds the available context size", _CONTEXT),
+    Sentence(r"exceeds the available context size", _CONTEXT),
     # llama.cpp, while it generates, with 500
-    _row(r"context size has been exceeded", _CONTEXT),
+    Sentence(r"context size has been exceeded", _CONTEXT),
     # Ollama: "prompt too long; exceeded max context length by N tokens"
-    _row(r"prompt too long; exceeded (?:max )?context length", _CONTEXT),
+    Sentence(r"prompt too long; exceeded (?:max )?context length", _CONTEXT),
     # Ollama: "the input length exceeds the context length"
-    _row(r"input length exceeds the (?:maximum )?context length", _CONTEXT),
+    Sentence(r"input length exceeds the (?:maximum )?context length", _CONTEXT),
     # Ollama without truncation: "the prompt is longer than the context length currently available to the model"
-    _row(r"longer than the context length currently available", _CONTEXT),
+    Sentence(r"longer than the context length currently available", _CONTEXT),
     # LM Studio: "The number of tokens to keep from the initial prompt is greater than the context length"
-    _row(r"is greater than the context length", _CONTEXT),
+    Sentence(r"is greater than the context length", _CONTEXT),
     # Databricks, MosaicML: "prompt token count (29) + max output tokens (4085) cannot exceed 4096"
-    _row(r"prompt token count .{0,80}cannot exceed \d", _CONTEXT),
+    Sentence(r"prompt token count .{0,80}cannot exceed \d", _CONTEXT),
     # GitHub Copilot: "prompt token count of N exceeds the limit of M"
-    _row(r"prompt token count .{0,80}exceeds the limit", _CONTEXT),
+    Sentence(r"prompt token count .{0,80}exceeds the limit", _CONTEXT),
     # GitHub Models: "Request body too large for gpt-4o model. Max size: 8000 tokens."
-    _row(r"request body too large for .{0,100}max size: \d+ tokens", _CONTEXT),
+    Sentence(r"request body too large for .{0,100}max size: \d+ tokens", _CONTEXT),
     # Anthropic, Bedrock: "prompt is too long: N tokens > M maximum"; Fireworks adds "model maximum context length: M"
-    _row(r"prompt is too long(?!.{0,80}maximum context length)", _CONTEXT),
+    Sentence(r"prompt is too long(?!.{0,80}maximum context length)", _CONTEXT),
     # Anthropic: "input length and `max_tokens` exceed context limit: 198826 + 8192 > 200000"
-    _row(r"exceed context limit", _CONTEXT),
+    Sentence(r"exceed context limit", _CONTEXT),
     # OpenAI Responses: "Your input exceeds the context window of this model"; llama-cpp-python: "exceed context window"
-    _row(r"exceeds? (?:the )?context window", _CONTEXT),
+    Sentence(r"exceeds? (?:the )?context window", _CONTEXT),
     # Azure OpenAI: "Input tokens exceed the configured limit of N tokens. Your messages resulted in M tokens."
-    _row(r"input tokens exceed the configured limit", _CONTEXT),
+    Sentence(r"input tokens exceed the configured limit", _CONTEXT),
     # Gemini: "The input token count (N) exceeds the maximum number of tokens allowed (M)."; Vertex without (N)
-    _row(r"input token count .{0,60}exceeds the maximum number of tokens", _CONTEXT),
+    Sentence(r"input token count .{0,60}exceeds the maximum number of tokens", _CONTEXT),
     # Vertex: "the input token count is N but model only supports up to M"
-    _row(r"input token count is \d+ but (?:the )?model (?:only )?supports up to", _CONTEXT),
+    Sentence(r"input token count is \d+ but (?:the )?model (?:only )?supports up to", _CONTEXT),
     # Together, with 403: "Input token count + max_tokens parameter must be less than the context length of the model"
-    _row(r"must be less than the context length", _CONTEXT),
+    Sentence(r"must be less than the context length", _CONTEXT),
     # Bedrock: "Input is too long for requested model."
-    _row(r"input is too long for (?:the )?(?:requested )?model", _CONTEXT),
+    Sentence(r"input is too long for (?:the )?(?:requested )?model", _CONTEXT),
     # text-generation-inference: "`inputs` tokens + `max_new_tokens` must be <= N", "... must have less than N tokens"
-    _row(r"`inputs` (?:tokens \+ `max_new_tokens` must be <=|must have less than \d+ tokens)", _CONTEXT),
+    Sentence(r"`inputs` (?:tokens \+ `max_new_tokens` must be <=|must have less than \d+ tokens)", _CONTEXT),
     # Kimi: "Your request exceeded model token limit: N (requested: M)"
-    _row(r"exceeded model token limit", _CONTEXT),
+    Sentence(r"exceeded model token limit", _CONTEXT),
     # xAI: "This model's maximum prompt length is N but the request contains M tokens."
-    _row(r"maximum prompt length is \d", _CONTEXT),
+    Sentence(r"maximum prompt length is \d", _CONTEXT),
     # Groq, Cerebras: "Please reduce the length of the messages or completion."; vLLM says it after another sentence
-    _row(r"^please reduce the length of the messages", _CONTEXT),
+    Sentence(r"^please reduce the length of the messages", _CONTEXT),
     # Cohere: "too many tokens: total number of tokens in the prompt cannot exceed N - received M"
-    _row(r"number of tokens in the prompt cannot exceed", _CONTEXT),
+    Sentence(r"number of tokens in the prompt cannot exceed", _CONTEXT),
     # MiniMax: "invalid params, context window exceeds limit"
-    _row(r"context window exceeds limit", _CONTEXT),
+    Sentence(r"context window exceeds limit", _CONTEXT),
     # DashScope: "Range of input length should be [1, 129024]"
-    _row(r"range of input length should be", _CONTEXT),
+    Sentence(r"range of input length should be", _CONTEXT),
     # Zhipu, code 1261
-    _row(r"prompt (?:exceeds max length|超长)", _CONTEXT),
+    Sentence(r"prompt (?:exceeds max length|超长)", _CONTEXT),
     # OpenRouter's Poolside: "Input length N exceeds the maximum allowed input length of M tokens."
-    _row(r"exceeds the maximum allowed input length", _CONTEXT),
+    Sentence(r"exceeds the maximum allowed input length", _CONTEXT),
     # TensorRT-LLM: "The sum of prompt length (N), max_tokens (M) should not exceed max_seq_len (L)"
-    _row(r"prompt length .{0,120}(?:should not exceed|exceeds) max_(?:num_tokens|seq_len|input_len)", _CONTEXT),
+    Sentence(r"prompt length .{0,120}(?:should not exceed|exceeds) max_(?:num_tokens|seq_len|input_len)", _CONTEXT),
     # mistral.rs: "Prompt sequence length is greater than N"
-    _row(r"^prompt sequence length is greater than", _CONTEXT),
+    Sentence(r"^prompt sequence length is greater than", _CONTEXT),
     # OpenAI; Gemini says it about every limit, also one of a minute, with an address of its own
-    _row(r"exceeded your current (?:token )?quota(?!.*\b(?:ai\.google\.dev|retry in)\b)", _QUOTA),
-    _row(r"billing hard limit has been reached", _QUOTA),  # OpenAI
-    _row(r"credit balance is too low", _QUOTA),  # Anthropic, with 400
-    _row(r"^insufficient (?:account )?balance", _QUOTA),  # DeepSeek, MiniMax (base_resp 1008 with 200), Kimi
-    _row(r"account balance is insufficient", _QUOTA),  # SiliconFlow, with 403
-    _row(r"account .{0,80}is suspended.{0,80}billing", _QUOTA),  # Kimi
-    _row(r"^insufficient credits", _QUOTA),  # OpenRouter, with 402
-    _row(r"requires more credits, or fewer max_tokens", _QUOTA),  # OpenRouter, with 402
-    _row(r"^key limit exceeded", _QUOTA),  # OpenRouter, with 403: the limit of spending of one key
-    _row(r"doesn't have any credits", _QUOTA),  # xAI, with 403
-    _row(r"used all available credits|reached its monthly spending limit", _QUOTA),  # xAI
-    _row(r"exceeded your monthly included credits", _QUOTA),  # Hugging Face, with 402
-    _row(r"^credit limit exceeded", _QUOTA),  # Together, with 402
-    _row(r"make sure your account is in good standing", _QUOTA),  # DashScope
-    _row(r"free tier of the model has been exhausted", _QUOTA),  # DashScope, with 403
-    _row(r"余额不足", _QUOTA),  # Zhipu, code 1113
-    _row(r"input was flagged for", _MODERATION),  # OpenRouter, with 403
-    _row(r"prompt was flagged as potentially violating", _MODERATION),  # OpenAI, reasoning models
-    _row(r"rejected as a result of our safety system", _MODERATION),  # OpenAI
-    _row(r"content management policy", _MODERATION),  # Azure OpenAI
-    _row(r"output blocked by content filtering policy", _MODERATION),  # Anthropic
-    _row(r"may contain inappropriate content", _MODERATION),  # DashScope
-    _row(r"^content exists risk", _MODERATION),  # DeepSeek
-    _row(r"rejected because it was considered high risk", _MODERATION),  # Kimi
-    _row(r"content violates usage guidelines", _MODERATION),  # xAI, with 403
-    _row(r"不安全或敏感内容", _MODERATION),  # Zhipu, code 1301
-    _row(r"^country, region, or territory not supported", _COUNTRY),  # OpenAI
-    _row(r"user location is not supported", _COUNTRY),  # Gemini, with 400
-    _row(r"not available in your (?:country|region)", _COUNTRY),  # Mistral, Cohere
-    _row(r"engine is currently overloaded", _OVERLOADED),  # OpenAI with 503, Kimi with 429
-    _row(r"model is (?:currently )?overloaded", _OVERLOADED),  # OpenAI, Gemini, text-generation-inference
-    _row(r"^overloaded\W*$", _OVERLOADED),  # Anthropic
-    _row(r"is (?:currently )?over capacity", _OVERLOADED),  # Groq
-    _row(r"model is at capacity", _OVERLOADED),  # OpenAI
-    _row(r"^model (?:too )?busy", _OVERLOADED),  # DeepInfra, Hugging Face
-    _row(r"is currently experiencing high demand", _OVERLOADED),  # Gemini
-    _row(r"^loading model\b", _LOADING),  # llama.cpp, with 503
-    _row(r"\bis (?:currently |still )?loading\b", _LOADING),  # Hugging Face, vLLM's production stack
-    _row(r"api key not valid", _CREDENTIALS),  # Gemini, with 400
-    _row(r"incorrect api key provided", _CREDENTIALS),  # OpenAI; xAI with 400
-    _row(r"^invalid (?:x-)?api[- ]key", _CREDENTIALS),  # Anthropic, Groq, DashScope, gateways with 400
-    _row(r"api key expired", _CREDENTIALS),  # Gemini, with 400
-    _row(r"is not a valid model id\b", _MODEL),  # OpenRouter, with 400
-    _row(r"^no endpoints found for ", _MODEL),  # OpenRouter
-    _row(r"^invalid model: ", _MODEL),  # Mistral, with 400
-    _row(r"not found the model ", _MODEL),  # Kimi
-    _row(r"^models/\S+ is not found", _MODEL),  # Gemini
-    _row(r"model `?[^`]{1,100}`? has been decommissioned", _MODEL),  # Groq, with 400
-    _row(r"model identifier is invalid", _MODEL),  # Bedrock, with 400
-    _row(r"^model: [\w.:/@-]+$", _MODEL),  # Anthropic
-    _row(r"^no models? loaded", _MODEL),  # LM Studio
-    _row(r"^endpoint with name '[^']{1,200}' does not exist", _MODEL),  # Databricks
+    Sentence(r"exceeded your current (?:token )?quota(?!.*\b(?:ai\.google\.dev|retry in)\b)", _QUOTA),
+    Sentence(r"billing hard limit has been reached", _QUOTA),  # OpenAI
+    Sentence(r"credit balance is too low", _QUOTA),  # Anthropic, with 400
+    Sentence(r"^insufficient (?:account )?balance", _QUOTA),  # DeepSeek, MiniMax (base_resp 1008 with 200), Kimi
+    Sentence(r"account balance is insufficient", _QUOTA),  # SiliconFlow, with 403
+    Sentence(r"account .{0,80}is suspended.{0,80}billing", _QUOTA),  # Kimi
+    Sentence(r"^insufficient credits", _QUOTA),  # OpenRouter, with 402
+    Sentence(r"requires more credits, or fewer max_tokens", _QUOTA),  # OpenRouter, with 402
+    Sentence(r"^key limit exceeded", _QUOTA),  # OpenRouter, with 403: the limit of spending of one key
+    Sentence(r"doesn't have any credits", _QUOTA),  # xAI, with 403
+    Sentence(r"used all available credits|reached its monthly spending limit", _QUOTA),  # xAI
+    Sentence(r"exceeded your monthly included credits", _QUOTA),  # Hugging Face, with 402
+    Sentence(r"^credit limit exceeded", _QUOTA),  # Together, with 402
+    Sentence(r"make sure your account is in good standing", _QUOTA),  # DashScope
+    Sentence(r"free tier of the model has been exhausted", _QUOTA),  # DashScope, with 403
+    Sentence(r"余额不足", _QUOTA),  # Zhipu, code 1113
+    Sentence(r"input was flagged for", _MODERATION),  # OpenRouter, with 403
+    Sentence(r"prompt was flagged as potentially violating", _MODERATION),  # OpenAI, reasoning models
+    Sentence(r"rejected as a result of our safety system", _MODERATION),  # OpenAI
+    Sentence(r"content management policy", _MODERATION),  # Azure OpenAI
+    Sentence(r"output blocked by content filtering policy", _MODERATION),  # Anthropic
+    Sentence(r"may contain inappropriate content", _MODERATION),  # DashScope
+    Sentence(r"^content exists risk", _MODERATION),  # DeepSeek
+    Sentence(r"rejected because it was considered high risk", _MODERATION),  # Kimi
+    Sentence(r"content violates usage guidelines", _MODERATION),  # xAI, with 403
+    Sentence(r"不安全或敏感内容", _MODERATION),  # Zhipu, code 1301
+    Sentence(r"^country, region, or territory not supported", _COUNTRY),  # OpenAI
+    Sentence(r"user location is not supported", _COUNTRY),  # Gemini, with 400
+    Sentence(r"not available in your (?:country|region)", _COUNTRY),  # Mistral, Cohere
+    Sentence(r"engine is currently overloaded", _OVERLOADED),  # OpenAI with 503, Kimi with 429
+    Sentence(r"model is (?:currently )?overloaded", _OVERLOADED),  # OpenAI, Gemini, text-generation-inference
+    Sentence(r"^overloaded\W*$", _OVERLOADED),  # Anthropic
+    Sentence(r"is (?:currently )?over capacity", _OVERLOADED),  # Groq
+    Sentence(r"model is at capacity", _OVERLOADED),  # OpenAI
+    Sentence(r"^model (?:too )?busy", _OVERLOADED),  # DeepInfra, Hugging Face
+    Sentence(r"is currently experiencing high demand", _OVERLOADED),  # Gemini
+    Sentence(r"^loading model\b", _LOADING),  # llama.cpp, with 503
+    Sentence(r"\bis (?:currently |still )?loading\b", _LOADING),  # Hugging Face, vLLM's production stack
+    Sentence(r"api key not valid", _CREDENTIALS),  # Gemini, with 400
+    Sentence(r"incorrect api key provided", _CREDENTIALS),  # OpenAI; xAI with 400
+    Sentence(r"^invalid (?:x-)?api[- ]key", _CREDENTIALS),  # Anthropic, Groq, DashScope, gateways with 400
+    Sentence(r"api key expired", _CREDENTIALS),  # Gemini, with 400
+    Sentence(r"is not a valid model id\b", _MODEL),  # OpenRouter, with 400
+    Sentence(r"^no endpoints found for ", _MODEL),  # OpenRouter
+    Sentence(r"^invalid model: ", _MODEL),  # Mistral, with 400
+    Sentence(r"not found the model ", _MODEL),  # Kimi
+    Sentence(r"^models/\S+ is not found", _MODEL),  # Gemini
+    Sentence(r"model `?[^`]{1,100}`? has been decommissioned", _MODEL),  # Groq, with 400
+    Sentence(r"model identifier is invalid", _MODEL),  # Bedrock, with 400
+    Sentence(r"^model: [\w.:/@-]+$", _MODEL),  # Anthropic
+    Sentence(r"^no models? loaded", _MODEL),  # LM Studio
+    Sentence(r"^endpoint with name '[^']{1,200}' does not exist", _MODEL),  # Databricks
     # vLLM "The model does not support Embeddings API"; Ollama '"m" does not support chat'; llama.cpp "This server ..."
-    _row(
+    Sentence(
         r"does not support (?:the )?(?:chat(?: completions)?|completions|embeddings?)(?: api)?(?:\W*$|\. )", _PROTOCOL
     ),
-    _row(r"not supported in the v1/", _PROTOCOL),  # OpenAI, with 404
-    _row(r"^the \w+ operation does not work with the specified model", _PROTOCOL),  # Azure OpenAI, with 400
-    _row(r"cannot be used with the [\w/]+ endpoint", _PROTOCOL),  # OpenRouter, with 400
-    _row(r"^missing required chat parameter", _PROTOCOL),  # Databricks, with 400
+    Sentence(r"not supported in the v1/", _PROTOCOL),  # OpenAI, with 404
+    Sentence(r"^the \w+ operation does not work with the specified model", _PROTOCOL),  # Azure OpenAI, with 400
+    Sentence(r"cannot be used with the [\w/]+ endpoint", _PROTOCOL),  # OpenRouter, with 400
+    Sentence(r"^missing required chat parameter", _PROTOCOL),  # Databricks, with 400
 )
 
 _ABOUT_CREDENTIALS = re.compile(
@@ -300,7 +307,7 @@ _NO_REASON = re.compile(
 def find_meaning(words: list[str], text: str) -> Meaning | None:
     """Find what a provider's codes, else its sentence, mean; None if no row decides."""
     by_code = next((DECISIVE[word] for word in map(to_snake_case, words) if word in DECISIVE), None)
-    return by_code or next((meaning for pattern, meaning in SENTENCES if pattern.search(text)), None)
+    return by_code or next((sentence.meaning for sentence in SENTENCES if sentence.matches(text)), None)
 
 
 def is_about_credentials(text: str) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 __all__ = ["load_sample"]
@@ -17,6 +17,6 @@ def load_sample(dialect: str, protocol: str) -> dict[str, Any]:
     It has a `request`, a `reply`, the `events` of a stream if the protocol has streams, and an `error` with `status`
     and `body`. Raises FileNotFoundError if the dialect does not have the protocol.
     """
-    text = files(__package__).joinpath(dialect, "samples", f"{protocol}.json").read_text("utf-8")
+    text = Path(__file__).parent.joinpath(dialect, "samples", f"{protocol}.json").read_text("utf-8")
     sample: dict[str, Any] = json.loads(text)
     return sample

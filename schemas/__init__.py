@@ -17,7 +17,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from functools import cache, lru_cache
-from importlib.resources import files
+from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
 __all__ = [
@@ -39,7 +39,7 @@ Schema: TypeAlias = dict[str, Any]
 """A JSON Schema as plain JSON values."""
 
 DOCUMENTED = "documented"
-_ROOT = files(__name__)
+_ROOT = Path(__file__).parent
 
 _BASES: Mapping[tuple[str, str], str] = {("mindie", "native"): "actual"}
 """(dialect, profile) -> the profile that it differs from, if that is not the documented one."""

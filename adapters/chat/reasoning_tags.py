@@ -17,7 +17,8 @@ Tags: DeepSeek-R1, Qwen3 and many others; gpt-oss (Harmony); Magistral; Seed-OSS
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
+from functools import cache
 
 from dragoman.adapters.call import JsonObject
 
@@ -45,15 +46,12 @@ def _match_part(tag: str) -> str:
     return pattern
 
 
-def _match_end(tags: Iterable[str]) -> re.Pattern[str]:
+@cache
+def _match_end(*tags: str) -> re.Pattern[str]:
     """A pattern of the first of these closing tags, or of what may become one at the end of the text."""
     whole = "|".join(map(re.escape, tags))
     parts = "|".join(map(_match_part, tags))
     return re.compile(rf"{_SPACE}(?:(?P<tag>{whole})|(?:{parts})\Z)")
-
-
-_ENDS = {opening: _match_end([closing]) for opening, closing in _TAGS.items()}
-_ANY_END = _match_end(list(_TAGS.values()))
 
 
 class TagSplitter:
@@ -61,11 +59,11 @@ class TagSplitter:
 
     __slots__ = ("_end", "_held", "_implied", "_is_fresh", "_read")
 
+    _end: re.Pattern[str]  # of the thought that has begun
     _read: Callable[[TagSplitter, str], tuple[str, str]]
 
     def __init__(self, *, implied: bool) -> None:
         self._implied = implied
-        self._end = _ANY_END
         self._held = ""
         self._is_fresh = True  # the thought has no text yet
         self._read = TagSplitter._read_begin  # a bound method would be a cycle of references
@@ -92,11 +90,11 @@ class TagSplitter:
         has_much_space = len(self._held) - len(said) > _MOST_SPACE
         opening = next((tag for tag in _TAGS if said.startswith(tag)), None)
         if opening is not None and not has_much_space:
-            return self._begin_thought(said[len(opening) :], _ENDS[opening])
+            return self._begin_thought(said[len(opening) :], _match_end(_TAGS[opening]))
         if not has_much_space and any(tag.startswith(said) for tag in _TAGS):
             return "", ""
         if self._implied:
-            return self._begin_thought(said, _ANY_END)
+            return self._begin_thought(said, _match_end(*_TAGS.values()))
         self._read = TagSplitter._read_answer
         return self.close()
 

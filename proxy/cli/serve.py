@@ -60,7 +60,10 @@ def serve(
     with exit_on_config_errors():
         checked = load(print_problems)
     print_problems(checked.warnings)
-    from .server_process import run
+    from dragoman.proxy.http.authorities import defer_authorities
+
+    with defer_authorities():
+        from .server_process import run
 
     form = log_format or ("console" if sys.stderr.isatty() else "json")
     source = None if file is None else partial(_load_again, load)

@@ -12,7 +12,7 @@ __all__ = ["EmulationChoice", "LevelChoice", "PolicyChoice"]
 class LevelChoice(BaseModel):
     """Base of these choices: immutable, and without unknown keys. An unset one inherits the next wider level's."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
 
 class PolicyChoice(LevelChoice):

@@ -29,7 +29,7 @@ class Budget(TrafficRules):
 class Key(BaseModel):
     """A key that clients present."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     name: Label
     """The key's name in the log. Responses created with the key belong to this name."""

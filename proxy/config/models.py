@@ -59,7 +59,7 @@ Text = Annotated[str, Field(min_length=1)]
 class ConfigModel(BaseModel):
     """Base of all parts of the configuration: immutable, and without unknown keys."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
 
 class Drain(ConfigModel):

@@ -18,7 +18,7 @@ Money = Annotated[float, Field(ge=0, allow_inf_nan=False), NO_BOOL]
 class TrafficRules(BaseModel):
     """Base of these rules: immutable, and without unknown keys."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
 
 class Pool(TrafficRules):

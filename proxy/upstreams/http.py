@@ -235,8 +235,9 @@ def _write_query(query: Mapping[str, str]) -> str:
 
 
 def _create_connector(provider: Provider) -> Connector:
+    proxies = () if provider.proxy is None else (provider.proxy.get_secret_value(),)
     return Connector(
         limit=0,  # `CallSlots` limits the calls
         resolver=aiohttp.ThreadedResolver(),
-        ssl=create_tls_context(provider.tls),
+        ssl=create_tls_context(provider.tls, provider.base_address, *proxies),
     )

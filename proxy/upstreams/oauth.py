@@ -181,7 +181,8 @@ class TokenEndpoint:
         self._proxy, self._proxy_headers = split_credentials(proxy)
         if self._url.scheme == "http":  # there is no tunnel then, and the proxy reads the call's own headers
             self._headers |= self._proxy_headers
-        self._ssl = create_tls_context(_choose_tls(provider, oauth))
+        proxies = () if proxy is None else (str(proxy),)
+        self._ssl = create_tls_context(_choose_tls(provider, oauth), oauth.token_url, *proxies)
 
     async def __call__(self) -> Token:
         """Raises NoToken."""

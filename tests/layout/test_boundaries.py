@@ -64,7 +64,10 @@ NOT_TO_SERVE = (
     "aiohttp.web",
     "dragoman.local_engine.model_folder.folder",
     "dragoman.proxy.upstreams.litellm",
+    "dragoman.contract",
 )
+OF_SERVE = {"application", "main", "onboarding", "options", "serve", "server_process", "terminal"}
+"""The modules of the command line that `serve` loads: none of another command."""
 
 
 def loaded(script: str, name: str) -> set[str]:
@@ -127,6 +130,8 @@ async def test_the_first_answer_needs_nothing_heavy(tmp_path: Path) -> None:
     modules = set(said.decode().split())
     assert {"dragoman.proxy.exchange.exchange", "aiohttp.web_response"} <= modules
     assert modules & (HEAVY | {"pygments", *NOT_TO_SERVE}) == set()
+    commands = {name.split(".")[3] for name in modules if name.startswith("dragoman.proxy.cli.")}
+    assert commands == OF_SERVE
 
 
 def test_a_heavy_module_would_be_seen() -> None:

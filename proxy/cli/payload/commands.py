@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from .translate import Translation
     from .validate import Finding
 
-__all__ = ["call", "explain", "register", "translate", "validate"]
+__all__ = ["call", "explain", "translate", "validate"]
 
 Form: TypeAlias = Literal["text", "json"]
 SideName: TypeAlias = Literal["request", "reply", "stream", "error"]
@@ -75,13 +75,6 @@ _REQUESTS: Mapping[str, Callable[[str], dict[str, Any]]] = {
     "count_tokens": lambda text: {"messages": [{"role": "user", "content": text}]},
 }
 """The smallest request with a text, by protocol."""
-
-
-def register(app: typer.Typer) -> None:
-    app.command(epilog="Example: dragoman translate --from openai/chat --to databricks/chat request.json")(translate)
-    app.command(epilog="Example: dragoman validate mindie/chat/request --profile actual request.json")(validate)
-    app.command(epilog="Example: dragoman explain --model fast request.json")(explain)
-    app.command(epilog='Example: dragoman call --model fast --message "Hello" --stream')(call)
 
 
 def translate(

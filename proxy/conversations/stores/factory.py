@@ -10,7 +10,6 @@ from dragoman.proxy.config.models import Store
 
 from .interface import StoreError, StoreLimits
 from .memory import MemoryStore
-from .sqlite import SqliteStore
 from .usage import ProxyStore
 
 __all__ = ["open_store", "store_path"]
@@ -33,6 +32,8 @@ async def open_store(config: Store, report: Callable[[StoreError], None]) -> Pro
     )
     if config.kind == "memory":
         return MemoryStore(limits)
+    from .sqlite import SqliteStore  # loads SQLite itself
+
     return await SqliteStore.open(store_path(config), limits, report=report)
 
 

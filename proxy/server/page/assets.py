@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from importlib.resources import files
+from pathlib import Path
 
 __all__ = ["INDEX", "LOGIN", "read_asset"]
 
@@ -17,7 +17,7 @@ _TYPES = {
     "png": "image/png",
     "txt": "text/plain; charset=utf-8",
 }
-_FOLDER = files("dragoman.proxy").joinpath("page")
+_FOLDER = Path(__file__).parents[2] / "page"
 
 
 def read_asset(name: str) -> tuple[bytes, str] | None:
