@@ -14,7 +14,7 @@ Nothing here reads or writes a store: `recall` says what to fetch, `supply` take
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from dragoman.adapters.call import Context, JsonObject
@@ -31,7 +31,7 @@ from dragoman.adapters.responses.history import (
     replay_response,
     to_input_item,
 )
-from dragoman.adapters.responses.stored import StoredResponse, new_response_id
+from dragoman.adapters.responses.stored import ITEM_PREFIXES, StoredResponse, new_item_id, new_response_id
 from dragoman.adapters.streams import Chunk, Output
 
 __all__ = ["CONVERSATIONS", "INSTEAD", "PREVIOUS", "Conversation", "Recall"]
@@ -68,6 +68,7 @@ class Conversation:
         self._referred: dict[str, tuple[JsonObject, StoredResponse]] = {}
         self._repeated: frozenset[int] = frozenset()  # positions of items that the conversation has already
         self._provider = ""
+        self._items = 0  # items that got an id
         self._relies_on_provider = False
         self._has_forgotten = False
 
@@ -103,8 +104,9 @@ class Conversation:
         check_results(self._before, self._new_items(None))
 
     def continue_for(self, ctx: Context, provider: str, may_keep: bool) -> Context:
-        """The context in which to write the request for a provider, with what came before in its place. `may_keep` says
-        that the provider speaks Responses and may keep them."""
+        """The context in which to write the request for a provider, with what came before in its place. Items of a
+        response that is saved get ids that name it. `may_keep` says that the provider speaks Responses and may keep
+        them."""
         self._provider = provider
         request, last = dict(ctx.request), self._before[-1] if self._before else None
         self._relies_on_provider = last is not None and may_keep and _is_kept_by(last, provider)
@@ -117,7 +119,7 @@ class Conversation:
         holders = [holder for _, holder in self._referred.values()]
         if earlier or (holders and not (may_keep and all(_is_kept_by(holder, provider) for holder in holders))):
             request["input"] = self._build_input(earlier, provider, ctx)
-        return ctx._replace(request=request)
+        return ctx._replace(request=request, new_id=self._with_item_ids(ctx.new_id) if self.keeps else ctx.new_id)
 
     def forget_provider_id(self, fault: Fault) -> bool:
         """True, once, if the fault says that the provider has lost the response it had kept. From then on it gets the
@@ -165,6 +167,15 @@ class Conversation:
             provider=self._provider,
             provider_id=provider_id,
         )
+
+    def _with_item_ids(self, new_id: Callable[[str], str]) -> Callable[[str], str]:
+        def create(prefix: str) -> str:
+            if prefix not in ITEM_PREFIXES:
+                return new_id(prefix)
+            self._items += 1
+            return new_item_id(self._id, prefix, self._items - 1)
+
+        return create
 
     def _new_items(self, provider: str | None) -> list[tuple[int, JsonObject]]:
         """The new items with their positions in the client's input; references are replaced by the stored items."""

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import re
 import secrets
 from dataclasses import dataclass
 
 from dragoman.adapters.call import JsonObject
 
-__all__ = ["StoredResponse", "new_response_id"]
+__all__ = ["ITEM_PREFIXES", "StoredResponse", "find_response_id", "new_item_id", "new_response_id"]
+
+ITEM_PREFIXES = frozenset({"msg", "rs", "fc", "ctc"})
+"""Prefixes of the ids of items that no provider is shown later: they may name the response."""
+
+_ITEM_ID = re.compile(rf"(?:{'|'.join(sorted(ITEM_PREFIXES))})_([0-9a-f]{{32}})[0-9a-f]{{2,}}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,3 +38,15 @@ class StoredResponse:
 def new_response_id() -> str:
     """Make an id that nobody can guess: `resp_` and 128 random bits in hexadecimal."""
     return f"resp_{secrets.token_hex(16)}"
+
+
+def new_item_id(response_id: str, prefix: str, number: int) -> str:
+    """Make the id of a response's item: the prefix, the response's digits, and the number, so that a store needs no
+    list of items to find the response."""
+    return f"{prefix}_{response_id[5:]}{number:02x}"
+
+
+def find_response_id(item_id: str) -> str | None:
+    """The id of the response that `new_item_id` made an item's id for; None if it did not make this one."""
+    found = _ITEM_ID.fullmatch(item_id)
+    return None if found is None else f"resp_{found[1]}"

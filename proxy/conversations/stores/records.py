@@ -8,9 +8,11 @@ from typing import NamedTuple
 
 import orjson
 
+from dragoman.adapters.responses.stored import find_response_id
+
 from .interface import OverLimit, StoredResponse, StoreError
 
-__all__ = ["Packed", "collect_responses", "encode", "item_ids", "pack", "unpack", "walk_chain"]
+__all__ = ["Packed", "collect_responses", "encode", "item_ids", "pack", "unnamed_item_ids", "unpack", "walk_chain"]
 
 _LEVEL = 1  # zlib's fastest: speed matters more than a few per cent of size
 
@@ -43,6 +45,11 @@ def item_ids(record: StoredResponse) -> set[str]:
     """The ids of the items in a response's output."""
     items = record.response.get("output") or ()
     return {item["id"] for item in items if isinstance(item.get("id"), str)}
+
+
+def unnamed_item_ids(record: StoredResponse) -> set[str]:
+    """Those of `item_ids` from which `find_response_id` does not find the response."""
+    return {each for each in item_ids(record) if find_response_id(each) != record.id}
 
 
 def unpack(packed: Packed) -> StoredResponse:

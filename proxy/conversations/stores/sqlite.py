@@ -27,14 +27,15 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
+from dragoman.adapters.responses.stored import find_response_id
 from dragoman.proxy.telemetry.usage_rows import KeyDay, UsageRow
 
 from .checkpointer import Checkpointer
 from .guarded_clock import ClockState, GuardedClock, measure_time
 from .interface import StoredResponse, StoreError, StoreLimits
-from .records import Packed, collect_responses, encode, item_ids, unpack, walk_chain
+from .records import Packed, collect_responses, encode, unnamed_item_ids, unpack, walk_chain
 from .sqlite_file import connect_reader, connect_writer, transaction
-from .sqlite_rows import ResponseRow, drop_oldest, save_responses
+from .sqlite_rows import ResponseRow, Room, drop_oldest, save_responses
 from .usage import drop_usage, insert_usage, select_key_days, select_usage
 from .worker import Worker
 
@@ -66,6 +67,7 @@ class SqliteStore:
         self._lock_timeout = lock_timeout
         self._busy_timeout = -1  # milliseconds; the writing thread's own
         self.is_failing = False
+        self._room = Room(self._limits.max_size)  # the writing thread's own
         self._writer = Worker(self._path, "store-writer", self._save_rows)
         self._reader: Worker[None] = Worker(self._path, "store-reader")
         self._checkpointer = Checkpointer(self._path, report)
@@ -106,7 +108,7 @@ class SqliteStore:
     async def put(self, owner: str, record: StoredResponse) -> None:
         raw = encode(record, self._limits.max_response)
         until = time.monotonic() + self._lock_timeout
-        row = ResponseRow(owner, record.id, raw, item_ids(record), self._clock.latest(), self._cutoff(), until)
+        row = ResponseRow(owner, record.id, raw, unnamed_item_ids(record), self._clock.latest(), self._cutoff(), until)
         await self._watch(self._writer.save(row))
 
     async def check(self) -> None:
@@ -208,12 +210,12 @@ class SqliteStore:
 
     def _save_rows(self, connection: sqlite3.Connection, rows: Sequence[ResponseRow]) -> None:
         self._limit_wait(connection, rows[0].until)
-        save_responses(connection, rows, self._limits.max_size)
+        save_responses(connection, rows, self._room)
 
     def _limit_wait(self, connection: sqlite3.Connection, until: float) -> None:
-        """Let the writing connection wait for a lock until this time, to a hundredth of a second."""
-        wait = 10 * max(0, round(100 * (until - time.monotonic())))
-        if wait != self._busy_timeout:
+        """Let the writing connection wait for a lock until this time, or a fiftieth longer."""
+        wait = max(0, round(1000 * (until - time.monotonic())))
+        if not wait <= self._busy_timeout <= 1.02 * wait:
             connection.execute(f"PRAGMA busy_timeout = {wait}")
             self._busy_timeout = wait
 
@@ -242,7 +244,7 @@ def _find_holder(connection: sqlite3.Connection, owner: str, item_id: str) -> st
         row = connection.execute(_HOLDER, (owner, item_id)).fetchone()
     except UnicodeEncodeError:  # a lone surrogate, which no id has
         return None
-    return row[0] if row else None
+    return row[0] if row else find_response_id(item_id)
 
 
 def _read_clock(connection: sqlite3.Connection) -> ClockState | None:

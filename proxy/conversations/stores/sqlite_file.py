@@ -82,8 +82,17 @@ FORMATS: tuple[tuple[Step, ...], ...] = (
     ),
     (CREATE_USAGE,),
     COUNT_ATTEMPTS,
+    (
+        "ALTER TABLE response ADD COLUMN batch_size INTEGER",
+        "DROP TRIGGER response_in",
+        """CREATE TRIGGER response_in AFTER INSERT ON response WHEN NEW.batch_size IS NOT 0
+            BEGIN UPDATE total SET bytes = bytes + coalesce(NEW.batch_size, length(NEW.body)); END""",
+    ),
 )
-"""The steps that lead from each version of the format to the next: statements, and functions for what SQL cannot do."""
+"""The steps that lead from each version of the format to the next: statements, and functions for what SQL cannot do.
+
+`batch_size` is the size of all bodies that a statement inserts, in the row of the last one, and 0 in the others.
+Earlier versions leave it null: their rows count alone."""
 
 
 def connect_writer(path: Path, lock_timeout: float) -> sqlite3.Connection:

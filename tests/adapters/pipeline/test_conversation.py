@@ -11,7 +11,7 @@ from dragoman.adapters.call import Call, Context, JsonObject, Target
 from dragoman.adapters.changes import Receipt
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.pipeline.conversation import Conversation
-from dragoman.adapters.responses.stored import StoredResponse
+from dragoman.adapters.responses.stored import StoredResponse, find_response_id
 
 SAID = {"type": "output_text", "text": "hello", "annotations": [], "logprobs": []}
 MESSAGE = {"type": "message", "id": "m1", "role": "assistant", "status": "completed", "content": [SAID]}
@@ -161,3 +161,18 @@ def test_a_patch_that_was_cut_off_is_left_out(ask: Ask) -> None:
     first, _ = ask({"input": [USER]}, [MESSAGE, {**PATCH, "status": "incomplete"}], "p")
     _, ctx = ask({"input": [USER], "previous_response_id": first}, [], "p")
     assert kinds(ctx) == ["message"] * 3
+
+
+def test_ids_of_items_name_their_response_and_ids_that_providers_see_do_not(ask: Ask) -> None:
+    response_id, ctx = ask({"input": "one"}, [], "p")
+    made = [ctx.new_id(prefix) for prefix in ("msg", "fc", "rs", "ctc", *["msg"] * 300)]
+    assert len({item_id.partition("_")[2] for item_id in made}) == len(made)
+    assert {find_response_id(item_id) for item_id in made} == {response_id}
+    assert all(len(item_id) <= 64 for item_id in made)
+    for prefix in ("call", "ws", "resp"):
+        assert response_id[5:] not in ctx.new_id(prefix)
+
+
+@pytest.mark.parametrize("item_id", ["", "msg_1", f"msg_{'0' * 32}", f"call_{'0' * 34}", f"msg_{'0' * 34}\n", "\ud800"])
+def test_no_other_id_names_a_response(item_id: str) -> None:
+    assert find_response_id(item_id) is None

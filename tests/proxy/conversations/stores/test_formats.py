@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
+import subprocess
+import sys
 from contextlib import closing
 from pathlib import Path
 
@@ -105,3 +108,32 @@ async def test_a_migration_that_fails_changes_nothing(
     assert read_number(file, "SELECT count(*) FROM response") == 3
     assert read_number(file, "SELECT count(*) FROM sqlite_master WHERE name = 'extra'") == 0
     await open_sqlite()
+
+
+KILLED = """
+import asyncio, os, signal, sys
+from pathlib import Path
+from dragoman.proxy.conversations.stores import sqlite_file
+from dragoman.proxy.conversations.stores.sqlite import SqliteStore
+
+def kill(connection):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+sqlite_file.FORMATS = (*sqlite_file.FORMATS, (kill,))
+asyncio.run(SqliteStore.open(Path(sys.argv[1]), report=print))
+"""
+
+
+@pytest.mark.parametrize("script", EARLIER, ids=lambda path: path.stem)
+async def test_a_process_that_is_killed_while_it_migrates_changes_nothing(
+    open_sqlite: SqliteOpener, tmp_path: Path, script: Path
+) -> None:
+    file = tmp_path / "responses.db"
+    write_database(file, script)
+    earlier = read_number(file, "PRAGMA user_version")
+    command = [sys.executable, "-c", KILLED, str(file)]
+    done = await asyncio.to_thread(subprocess.run, command, timeout=60, check=False)
+    assert done.returncode == -9
+    assert read_number(file, "PRAGMA user_version") == earlier
+    store = await open_sqlite()
+    assert await store.get("me", name("resp", 2)) is not None

@@ -7,6 +7,7 @@ import sqlite3
 import threading
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, nullcontext
+from itertools import groupby
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TypeAlias
@@ -16,6 +17,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from dragoman.adapters.call import JsonObject
+from dragoman.adapters.responses.stored import new_item_id
 from dragoman.proxy.conversations.stores.interface import (
     OverLimit,
     ResponseStore,
@@ -81,7 +83,7 @@ async def test_responses_of_one_turn_of_the_event_loop_share_a_transaction(
     store = await open_sqlite()
     seen = await trace(store)
     await asyncio.gather(*(store.put("me", record(f"Number {number}")) for number in range(20)))
-    assert seen.count("COMMIT") == 1
+    assert count_inserts(seen) == seen.count("COMMIT") == 1
 
 
 async def test_a_response_does_not_wait_for_others(open_sqlite: SqliteOpener, record: RecordFactory) -> None:
@@ -89,7 +91,63 @@ async def test_a_response_does_not_wait_for_others(open_sqlite: SqliteOpener, re
     seen = await trace(store)
     for number in range(3):
         await store.put("me", record())
-        assert seen.count("COMMIT") == number + 1
+        assert count_inserts(seen) == number + 1
+
+
+async def test_responses_that_wait_share_one_statement_if_there_is_room(
+    open_sqlite: SqliteOpener, record: RecordFactory
+) -> None:
+    store = await open_sqlite()
+    records = [record(f"Number {number}") for number in range(20)]
+    await store.put("me", record())
+    seen = await trace(store)
+    assert await save_together(store, [*records, records[3]]) == [None] * 21
+    assert count_inserts(seen) == 1 and not seen.count("COMMIT")
+    assert all(await list_found(store, records))
+    await check_total(store)
+    assert await save_together(store, [*records, *(record() for _ in range(50))]) == [None] * 70
+    await check_total(store)
+
+
+async def test_rows_of_an_earlier_version_that_still_runs_are_counted(
+    open_sqlite: SqliteOpener, record: RecordFactory
+) -> None:
+    """It goes on with its own statements after another process has migrated the file."""
+    store = await open_sqlite()
+    await store.put("me", record())
+    insert = "INSERT INTO response (owner, id, stored_at, raw_size, body) VALUES ('me', 'resp_old', 1.0, 9, x'0102')"
+    await store._writer.run(lambda connection: connection.execute(insert).close())
+    await check_total(store)
+
+
+@pytest.mark.parametrize("is_replaced", [False, True])
+async def test_an_item_whose_id_names_its_response_is_found(
+    open_sqlite: SqliteOpener, record: RecordFactory, is_replaced: bool
+) -> None:
+    store = await open_sqlite()
+    kept, own = record(), ""
+    for foreign in ("msg_1", new_item_id(record().id, "msg", 0)) if is_replaced else ("msg_1",):
+        own = new_item_id(kept.id, "rs", 300)
+        kept.response["output"] = [{"type": "message", "id": foreign}, {"type": "reasoning", "id": own}]
+        await store.put("me", kept)
+        for item in (own, foreign):
+            assert await store.find_by_items("me", [item], 9) == [kept]
+            assert await store.find_by_items("you", [item], 9) == []
+    items = "SELECT count(*) FROM item"
+    assert await store._reader.run(lambda connection: connection.execute(items).fetchone()) == (1,)
+    await store.delete("me", kept.id)
+    assert await store.find_by_items("me", [own], 9) == []
+
+
+async def check_total(store: SqliteStore) -> None:
+    sizes = "SELECT (SELECT bytes FROM total), sum(length(body)) FROM response"
+    total, expected = await store._reader.run(lambda connection: connection.execute(sizes).fetchone())
+    assert total == expected
+
+
+def count_inserts(seen: list[str]) -> int:
+    """How many statements insert responses. One whose triggers run is seen several times."""
+    return sum(each.startswith("INSERT OR REPLACE INTO response") for each, _ in groupby(seen))
 
 
 async def test_only_the_response_that_has_no_room_fails(open_sqlite: SqliteOpener, record: RecordFactory) -> None:
