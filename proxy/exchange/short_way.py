@@ -42,7 +42,7 @@ from dragoman.proxy.telemetry.tracing import TRACE
 from dragoman.proxy.upstreams.interface import UpstreamResponse
 
 from .early_call import EarlyCall
-from .large_bodies import LARGE, is_large
+from .large_bodies import LARGE
 
 __all__ = ["NOTHING_DONE", "Leftover", "take_short_way"]
 
@@ -61,7 +61,9 @@ NOTHING_DONE = Leftover()
 _NEED_MORE = ("Content-Encoding", "Expect", EXTRA_PARAMETERS, TRACE, *CLIENT_DEADLINES)
 """Headers of requests that are left to the exchange."""
 
-_STREAMS = (b'"stream":true', b'"stream": true')
+_LARGEST, _MOST_VALUES = 256 * 1024, 4_000
+"""Bytes of a body, and values in it, that are read in the event loop: it takes a millisecond. What is larger is left to
+the exchange."""
 
 
 async def take_short_way(
@@ -82,14 +84,14 @@ async def take_short_way(
         return NOTHING_DONE
     if (recording := record.recording) is not None:
         recording.add(recording.request, raw)
-    if is_large(raw) or raw[:3] == BOM or _STREAMS[0] in raw or _STREAMS[1] in raw:
+    if len(raw) > _LARGEST or raw[:3] == BOM:
         return Leftover(raw)
     try:
-        body = read_object(raw, server.value_limit)
+        body = read_object(raw, min(server.value_limit, _MOST_VALUES))
     except Fault:
         return Leftover(raw)
     candidate = state.find_only_target(body.get("model"), caller)
-    if candidate is None:
+    if candidate is None or body.get("stream") is True:
         return Leftover(raw, body)
     client = Call(request.method, route.strip_prefix(path), body, {}, request.headers)
     single = begin_call(route, client, candidate.plan, record.request_id, has_store=store is not None)

@@ -24,7 +24,7 @@ from dragoman.proxy.upstreams import http
 from tests.proxy.running_proxy import StartProxy
 from tests.proxy.scripted_upstream import StartUpstream, Step, Wire
 
-LONG = "x" * (2 * large_bodies.LARGE)
+LONG = "x" * (5 * large_bodies.LARGE)
 MODELS: JsonObject = {
     "models": {
         "m": {"targets": [{"provider": "p0", "model": "up"}]},

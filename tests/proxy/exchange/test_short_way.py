@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from dragoman.adapters import dialects
-from dragoman.proxy.exchange import exchange
+from dragoman.adapters.pipeline import Pipeline
+from dragoman.proxy.exchange import exchange, short_way
 from tests.proxy.running_proxy import StartProxy
 from tests.proxy.scripted_upstream import StartUpstream, Step, Wire
 
@@ -72,6 +73,33 @@ async def test_a_response_that_is_kept_needs_no_pipeline(
         assert await response.json() == given
     async with p.session.get(f"{url}/{given['id']}", headers=yours) as response:
         assert response.status == 404
+
+
+async def test_the_request_of_a_stream_is_parsed_once(
+    proxy: StartProxy, upstream: StartUpstream, wire: Wire, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*args: Any, **options: Any) -> None:
+        raise AssertionError("parsed again")
+
+    up = await upstream(*wire.chunked(wire.token("hi"), wire.token("", "stop"), b"data: [DONE]\n\n"))
+    p = await proxy(provide(up.port))
+    monkeypatch.setattr(Pipeline, "receive", fail)
+    answer = await p.ask(stream=True)
+    assert answer.status == 200
+    assert answer.text.endswith(b"data: [DONE]\n\n")
+
+
+@pytest.mark.parametrize("limit", ["_LARGEST", "_MOST_VALUES"])
+async def test_a_larger_request_is_left_to_the_exchange(
+    proxy: StartProxy, upstream: StartUpstream, wire: Wire, monkeypatch: pytest.MonkeyPatch, limit: str
+) -> None:
+    p = await proxy(provide((await upstream(wire.ok, "keep")).port))
+    monkeypatch.setattr(short_way, limit, 4)
+    received = []
+    receive = Pipeline.receive
+    monkeypatch.setattr(Pipeline, "receive", lambda self, *args: received.append(args[0]) or receive(self, *args))
+    assert (await p.ask()).json == wire.reply
+    assert len(received) == 1
 
 
 HANDED_OVER: dict[str, tuple[list[Step], int, str | None]] = {
