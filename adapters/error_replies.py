@@ -18,6 +18,7 @@ __all__ = [
     "describe_others",
     "describe_with_parameter",
     "format_value",
+    "is_showable",
     "keep_if_small",
     "make_reply",
     "name_others",
@@ -103,6 +104,11 @@ def native_details(fault: Fault) -> JsonObject:
 def keep_if_small(value: Any) -> Any:
     """Return the value if its JSON has at most 2 KiB, else None."""
     return value if _is_small(value) else None
+
+
+def is_showable(value: Any) -> bool:
+    """Whether a reply may show a value, or the beginning of it."""
+    return isinstance(value, str) or _is_short(value, _MOST_QUOTED)
 
 
 def _is_small(value: Any) -> bool:

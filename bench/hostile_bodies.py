@@ -3,9 +3,10 @@
     uv run python -m bench.hostile_bodies [--bodies 10000]
 
 Starts fake providers, `dragoman serve` in front of them, and two neighbors: one asks for /live every 2 ms, one sends
-small chat requests. First the neighbors are alone; then one client sends the bodies of tools/hostile_bodies.py, one
-after the other, up to the proxy's default limits. Each answer is checked: a success, or an error of the client's
-dialect with a status below 500. Linux only: it reads /proc.
+small chat requests. First the neighbors are alone. Then one client sends the bodies of tools/hostile_bodies.py, one
+after the other, up to the proxy's default limits: some to a server that reads them and does nothing else, to see what
+making and sending them costs the machine, then all to the proxy. Each answer is checked: a success, or an error of the
+client's dialect with a status below 500. Linux only: it reads /proc.
 """
 
 from __future__ import annotations
@@ -50,6 +51,7 @@ HERE = Path(__file__).parent
 DRAGOMAN = str(Path(sys.executable).with_name("dragoman"))
 BODY_LIMIT = 32 * 1024 * 1024
 ALONE = 5.0  # seconds that the neighbors are measured alone
+BESIDE = 15.0  # seconds that another server gets the bodies
 SHOWN = 12
 WARM_UP = 300  # small bodies
 
@@ -73,6 +75,7 @@ def main() -> None:
         port, process = start_proxy(stack, folder)
         warm_up(port)
         alone = {case: measure_alone(port, case) for case in ("live", "chat")}
+        beside = measure_beside(stack, folder, port, options)
         with read_neighbor(port, "live") as live, read_neighbor(port, "chat") as chat:
             time.sleep(1)
             before = read_memory(process.pid)
@@ -86,8 +89,8 @@ def main() -> None:
             f"{len(attack.sent)} hostile bodies: longest loop block {1000 * max(took for _, took in live):.0f} ms "
             f"({holds[0][0]:.0f} ms of processor time), "
             f"RSS growth {growth:.0f} MB, wrong answers {len(attack.wrong)}, "
-            f"p99 of /live {percentile(live, 0.99):.1f} ms (alone {percentile(alone['live'], 0.99):.1f}), "
-            f"of chat {percentile(chat, 0.99):.1f} ms (alone {percentile(alone['chat'], 0.99):.1f})"
+            f"p99 of /live {compare(live, beside['live'], alone['live'])}, "
+            f"of chat {compare(chat, beside['chat'], alone['chat'])}"
         )
 
 
@@ -138,6 +141,22 @@ def measure_alone(port: int, case: str) -> Answers:
     with read_neighbor(port, case) as answers:
         time.sleep(ALONE)
     return answers
+
+
+def measure_beside(stack: ExitStack, folder: Path, port: int, options: argparse.Namespace) -> dict[str, Answers]:
+    """What the neighbors wait for while another server gets hostile bodies."""
+    other = free_port()
+    command = [sys.executable, str(HERE / "_discarding_server.py"), str(other)]
+    stack.enter_context(run_process(command, folder / "discarding.log"))
+    wait_until_listening(other)
+    end = time.monotonic() + BESIDE
+    with read_neighbor(port, "live") as live, read_neighbor(port, "chat") as chat:
+        for body in draw_bodies(random.Random(options.seed), VALUE_LIMIT, BODY_LIMIT, NAMES):
+            send(other, body)
+            time.sleep(options.pause)
+            if time.monotonic() > end:
+                break
+    return {"live": live, "chat": chat}
 
 
 @contextmanager
@@ -238,13 +257,25 @@ def is_right(body: Hostile, status: int, reply: bytes) -> bool:
 
 
 def read_memory(pid: int) -> int:
-    text = Path(f"/proc/{pid}/status").read_text()
-    return int(text.partition("VmRSS:")[2].split()[0])
+    """The memory of a process and of its children, in KiB."""
+    try:
+        children = [
+            child for path in Path(f"/proc/{pid}/task").glob("*/children") for child in path.read_text().split()
+        ]
+        resident = int(Path(f"/proc/{pid}/status").read_text().partition("VmRSS:")[2].split()[0])
+    except (OSError, IndexError):  # a child that has just ended
+        return 0
+    return resident + sum(read_memory(int(child)) for child in children)
 
 
 def percentile(answers: Answers, share: float) -> float:
     """In milliseconds."""
     return 1000 * statistics.quantiles([took for _, took in answers], n=1000)[int(share * 1000) - 1]
+
+
+def compare(answers: Answers, beside: Answers, alone: Answers) -> str:
+    found = [percentile(one, 0.99) for one in (answers, beside, alone)]
+    return "{:.1f} ms ({:.1f} if another server gets the bodies, {:.1f} alone)".format(*found)
 
 
 def report(attack: Attack, live: Answers, chat: Answers, alone: dict[str, Answers]) -> None:

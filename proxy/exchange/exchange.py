@@ -38,6 +38,7 @@ from dragoman.proxy.telemetry.record import MAX_MODEL, MAX_PATH, ExchangeRecord
 from dragoman.proxy.telemetry.recording import RequestHead
 
 from .attempts import try_targets
+from .body_judge import Question
 from .context import RequestContext
 from .downstream import DownstreamResponse, create_downstream_response
 from .large_bodies import BodyWorker, is_large
@@ -207,7 +208,21 @@ class Exchange:
         ctx.worker.admit()
         ctx.is_large, ctx.has_long_strings = True, len(body) > LARGE
         self.deadline.enter_phase("large_body", ctx.server.body_timeout)
-        await ctx.work(partial(ctx.pipeline.receive, body, self._state.find_task, ctx.server.value_limit))
+        read = partial(ctx.pipeline.receive, body, self._state.find_task, ctx.server.value_limit)
+        await ctx.worker.read(read, self._describe(ctx), body)
+
+    def _describe(self, ctx: RequestContext) -> Question:
+        """The head of the request, for the process that judges it."""
+        call, route = ctx.pipeline.call, self._route
+        return {
+            "dialect": route.dialect.name,
+            "profile": route.profile,
+            "path": self._path,
+            "method": call.method,
+            "query": dict(call.query),
+            "headers": list(call.headers.items()),
+            "value_limit": ctx.server.value_limit,
+        }
 
     async def _continue_conversation(self, ctx: RequestContext, owner: str) -> None:
         if self._store is not None:

@@ -23,6 +23,8 @@ from typing import TypeVar
 
 from dragoman.adapters.faults import Fault
 
+from .body_judge import BodyJudge, Question, Report
+
 __all__ = ["LARGE", "SWITCH", "BodyWorker", "is_large"]
 
 LARGE = 64 * 1024
@@ -39,10 +41,12 @@ _T = TypeVar("_T")
 
 
 class BodyWorker:
-    """The thread. Used inside one event loop; the thread starts with the first work."""
+    """The thread. Used inside one event loop; the thread starts with the first work. `report` logs what goes wrong with
+    the process that judges requests."""
 
-    def __init__(self, most_waiting: int) -> None:
+    def __init__(self, most_waiting: int, report: Report) -> None:
         self.most_waiting = most_waiting
+        self._judge = BodyJudge(report)
         self._threads = ThreadPoolExecutor(1, "large-bodies")
         self._waiting = 0
         self._usual_switch = sys.getswitchinterval()
@@ -52,6 +56,17 @@ class BodyWorker:
         if self._waiting >= self.most_waiting:
             text = f"{self._waiting} large requests wait to be read (server.limits.large_requests)"
             raise Fault("overloaded", text, code="overloaded", retry_after=_RETRY_AFTER)
+
+    async def read(self, read: Callable[[], _T], question: Question, body: bytes) -> _T:
+        """What `read` makes of a large request. Raises Fault, from `read` or from the judge."""
+        try:
+            if self._judge.is_ready:
+                await self._ask_judge(question, body)
+            return await self.run(read)
+        except Fault as fault:
+            if fault.owner == "client":
+                self._judge.note_refusal()
+            raise
 
     async def run(self, work: Callable[[], _T]) -> _T:
         """What `work` returns or raises, from the thread. If the task is cancelled meanwhile, work that runs comes to
@@ -72,7 +87,18 @@ class BodyWorker:
 
     def close(self) -> None:
         """End the thread; work that runs comes to its end."""
+        self._judge.close()
         self._threads.shutdown(wait=False, cancel_futures=True)
+
+    async def _ask_judge(self, question: Question, body: bytes) -> None:
+        found: list[Fault] = []
+        self._begin()
+        try:
+            await _wait(self._judge.submit(question, body, found))
+        finally:
+            self._end()
+        if found:
+            raise found.pop()
 
     def _begin(self) -> None:
         if not self._waiting:

@@ -72,7 +72,7 @@ class Gateway:
         server = first.config.server
         self.overload = OverloadGuard(server.limits)
         self.memory_return = MemoryReturn(self.overload.take_peak, find_trim())
-        self.worker = BodyWorker(server.limits.large_requests)
+        self.worker = BodyWorker(server.limits.large_requests, log.warning)
         self.dialects = dialects
         self._model_routes = ModelRoutes(dialects)
         self.log = log

@@ -35,7 +35,7 @@ MODELS: JsonObject = {
 
 @pytest.fixture
 async def worker() -> AsyncIterator[BodyWorker]:
-    worker = BodyWorker(1)
+    worker = BodyWorker(1, lambda event, **fields: None)
     yield worker
     worker.close()
 

@@ -1,0 +1,166 @@
+"""Judges large requests in a process of its own, as long as such requests are refused.
+
+A hostile body takes tens of milliseconds until it is refused, and a thread that works on it takes turns with the event
+loop: whoever sends such bodies without a pause makes all others wait. So the first large request that is refused
+starts a process, which then says of each one what is wrong with it. The proxy itself reads only what is right.
+
+    calm       no large request was refused lately: there is no process, and large requests cost nothing more
+    starting   one was refused: the process is being started, and does nothing yet
+    judging    every large request goes to the process first
+    calm       none was refused for CALM seconds: the process has ended, and its memory is free
+
+If the process ends by itself, the request that it had is refused, since it may be the reason. If it cannot be started,
+the thread of `large_bodies` does all the work, until it is calm again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, TypeAlias
+
+import orjson
+
+from dragoman.adapters.faults import Fault
+
+from .judge_process import HEAD, read_fault
+
+__all__ = ["CALM", "BodyJudge", "Question", "Report"]
+
+CALM = 30.0
+"""Seconds without a refused request after which the process ends."""
+
+Question: TypeAlias = Mapping[str, Any]
+"""The head of a request, in JSON values, as `judge_process.judge` takes it."""
+
+Report: TypeAlias = Callable[..., None]
+"""Logs an event with fields, as `Log.warning` does."""
+
+_COMMAND = (sys.executable, "-P", "-m", "dragoman.proxy.exchange.judge_process")
+_LONGEST = 10.0  # seconds that the process takes to start, or to answer
+_RETRY_AFTER = 1.0
+
+
+class BodyJudge:
+    """The process, and the thread that waits for it. Used inside one event loop. `report` logs what goes wrong."""
+
+    def __init__(self, report: Report) -> None:
+        self._report = report
+        self._threads = ThreadPoolExecutor(1, "body-judge")
+        self._process: _Process | None = None
+        self._is_wanted = False
+        self._timer: asyncio.TimerHandle | None = None
+        self._is_closed = False
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether there is a process that answers."""
+        return self._process is not None
+
+    def note_refusal(self) -> None:
+        """Start the process because a large request was refused, or let it go on."""
+        if self._is_closed:
+            return
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = asyncio.get_running_loop().call_later(CALM, self._rest)
+        if not self._is_wanted:
+            self._is_wanted = True
+            self._threads.submit(self._start)
+
+    def submit(self, question: Question, body: bytes, found: list[Fault]) -> Future[None]:
+        """Ask the process what is wrong with a request, which is added to `found`."""
+        return self._threads.submit(self._ask, question, body, found)
+
+    def close(self) -> None:
+        """End the process, also if it is at work."""
+        if self._is_closed:
+            return
+        self._is_closed = True
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._process is not None:
+            self._process.kill()
+        if self._is_wanted:
+            self._threads.submit(self._end)
+        self._threads.shutdown(wait=False)
+
+    def _rest(self) -> None:
+        self._threads.submit(self._end)
+
+    # In the thread
+
+    def _start(self) -> None:
+        try:
+            self._process = _Process()
+        except OSError as error:
+            self._report("body_judge", reason="it does not start", error=str(error))
+
+    def _ask(self, question: Question, body: bytes, found: list[Fault]) -> None:
+        if (process := self._process) is None:
+            return
+        try:
+            found += process.ask(question, body)
+        except OSError as error:
+            self._end()
+            if not self._is_closed:
+                self._report("body_judge", reason="it has ended", error=str(error))
+            text = "the process that judges large requests ended with this one"
+            found.append(Fault("overloaded", text, code="overloaded", retry_after=_RETRY_AFTER))
+
+    def _end(self) -> None:
+        process, self._process, self._is_wanted = self._process, None, False
+        if process is not None:
+            process.end()
+
+
+class _Process:
+    """A process that runs, and the socket to it. Every method raises OSError if it fails or takes too long."""
+
+    def __init__(self) -> None:
+        own, other = socket.socketpair()
+        try:
+            with other:
+                self._popen = subprocess.Popen(_COMMAND, stdin=other.fileno(), stdout=subprocess.DEVNULL)
+        except OSError:
+            own.close()
+            raise
+        own.settimeout(_LONGEST)
+        self._socket, self._source = own, own.makefile("rb")
+        try:
+            self._read()
+        except OSError:
+            self.end()
+            raise
+
+    def ask(self, question: Question, body: bytes) -> tuple[Fault, ...]:
+        """What is wrong with a request, if anything is."""
+        head = json.dumps(question).encode()
+        self._socket.sendall(HEAD.pack(len(head), len(body)) + head)
+        self._socket.sendall(body)
+        fields = orjson.loads(self._read())
+        return () if fields is None else (read_fault(fields),)
+
+    def _read(self) -> bytes:
+        head = self._source.read(HEAD.size)
+        size, _ = HEAD.unpack(head) if len(head) == HEAD.size else (0, 0)
+        answer = self._source.read(size)
+        if not answer or len(answer) < size:
+            raise ConnectionError("it closed its socket")
+        return answer
+
+    def kill(self) -> None:
+        """End it at once. Another thread may still wait for it."""
+        self._popen.kill()
+
+    def end(self) -> None:
+        """End it, and free what it has."""
+        self._popen.kill()
+        self._popen.wait()
+        self._source.close()
+        self._socket.close()
