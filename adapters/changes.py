@@ -141,8 +141,10 @@ class Receipt:
         """Record that everything below each `before` is now below its `after`; all pairs take effect at once. No
         `after` is empty."""
         known = [*pairs]
-        if any(before != after for before, after in known):
-            self._steps.append(_Step({after[0] for _, after in known}, lambda: known))
+        for before, after in known:
+            if before != after:
+                self._steps.append(_Step({last[0] for _, last in known}, lambda: known))
+                return
 
     def map_paths_below(self, root: str, list_pairs: Callable[[], Places]) -> None:
         """As `map_paths`, for pairs whose every `after` begins with this key: they are listed if they are needed. What

@@ -42,7 +42,7 @@ def check_responses_schemas(body: JsonObject) -> None:
     if _may_exceed_limits(body.get("tools")):
         _check_tools(body, ())
     for i, item in _list_objects(body, "input"):
-        if item.get("type") == "additional_tools":
+        if "type" in item and item["type"] == "additional_tools":
             _check_tools(item, ("input", i))
     if "text" in body:
         _check(body, (), ("text", "format", "schema"), _FORMAT)

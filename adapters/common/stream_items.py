@@ -12,14 +12,17 @@ from dragoman.adapters.json_repair import parse_leniently
 
 from .reply_validation import find_error
 
-__all__ = ["NOT_JSON", "ItemClass", "classify_item", "parse_item"]
+__all__ = ["DONE", "NOT_JSON", "ItemClass", "classify_item", "parse_item"]
 
 ItemClass: TypeAlias = Literal["idle", "done", "error", "text", "broken"]
 
 NOT_JSON: Final = object()
 """The value of data that is not JSON."""
 
-_DONE = frozenset({b"[DONE]", b'"[DONE]"', b"[done]"})
+DONE: Final = b"[DONE]"
+"""The data of the event that ends a stream."""
+
+_DONE = frozenset({DONE, b'"[DONE]"', b"[done]"})
 _HEARTBEATS = frozenset({"ping", "pong", "keepalive", "keep-alive", "keep_alive", "heartbeat"})
 _ERROR_NAME = b"error"
 

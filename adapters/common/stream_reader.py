@@ -29,7 +29,7 @@ from dragoman.adapters.validation import load_validator
 
 from .completeness import Completeness
 from .reply_rules import ReplyRules
-from .stream_items import NOT_JSON, parse_item
+from .stream_items import DONE, NOT_JSON, parse_item
 
 __all__ = ["StreamReaderBase"]
 
@@ -149,6 +149,8 @@ class StreamReaderBase(ABC):
 
     def _parse(self, data: bytes, name: bytes | None) -> tuple[Any, bytes | None]:
         """The value of an item's data, NOT_JSON if it has none, and the bytes that may be forwarded as they are."""
+        if data == DONE:
+            return NOT_JSON, None  # the end of most streams, without two parsers that refuse it
         if len(data) > REPLY_VALUES and exceeds_values(data, REPLY_VALUES // 2, REPLY_COMMAS):
             raise TooLong(f"a server-sent event has more than {REPLY_VALUES // 2} values")
         try:

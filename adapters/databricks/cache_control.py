@@ -35,5 +35,5 @@ def _find_marks(items: Any, path: Path) -> Iterator[Path]:
             if _NAME in item:
                 yield (*path, i, _NAME)
             for holder in _HOLDERS:
-                if isinstance(item.get(holder), list):
+                if holder in item and isinstance(item[holder], list):
                     yield from _find_marks(item[holder], (*path, i, holder))

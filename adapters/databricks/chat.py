@@ -124,7 +124,7 @@ def _write_tools(body: JsonObject, ctx: Context) -> None:
 
 def _write_function(body: JsonObject, function: JsonObject, path: Path, ctx: Context) -> None:
     for name, default in (("description", ""), ("parameters", _NO_PARAMETERS)):
-        if function.get(name) is None:
+        if name not in function or function[name] is None:
             ctx.receipt.record_fill((*path, name), "the service requires it")
             replace(body, (*path, name), default)
     if "strict" in function and "strict" not in ctx.target.facts.nested | ctx.target.takes:

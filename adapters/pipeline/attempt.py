@@ -348,7 +348,8 @@ class Attempt:
         assert conversation is not None
         if isinstance(answer, dict):
             return conversation.with_store_fields(answer, self.receipt)
-        return [conversation.replace_fields(output, self.receipt) for output in answer]
+        receipt = self.receipt
+        return [conversation.replace_fields(output, receipt) for output in answer]
 
     def _hold(self, answer: Answer) -> Output:
         """Keep the end of the answer back until its record is saved."""

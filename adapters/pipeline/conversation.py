@@ -91,9 +91,12 @@ class Conversation:
     def supply(self, chain: Sequence[StoredResponse] | None, holders: Sequence[StoredResponse]) -> None:
         """Take what was recalled: the chain, oldest first, None if a link is missing; and the responses that hold the
         items. An item that no response holds is left to the provider. Raises Fault."""
-        found = {item.get("id"): (item, holder) for holder in holders for item in holder.response.get("output") or ()}
-        wanted = filter(None, map(referenced_item_id, list_items(self._request)))
-        self._referred = {item_id: found[item_id] for item_id in wanted if item_id in found}
+        if holders:
+            held = {
+                item.get("id"): (item, holder) for holder in holders for item in holder.response.get("output") or ()
+            }
+            wanted = filter(None, map(referenced_item_id, list_items(self._request)))
+            self._referred = {item_id: held[item_id] for item_id in wanted if item_id in held}
         if self._previous_id is None:
             return
         if chain is None:

@@ -26,7 +26,10 @@ _SEE_NEXT_MESSAGE = "The result is shown in the next message."
 def to_plain_chat(request: JsonObject, ctx: Context) -> JsonObject:
     """The request in the form that providers accept; the same object if it has that form. Raises Fault."""
     messages: list[JsonObject] = request["messages"]
-    if not any(type(message.get("content")) is list or "is_error" in message for message in messages):
+    for message in messages:
+        if "is_error" in message or ("content" in message and type(message["content"]) is list):
+            break
+    else:
         return request  # most of them: no message has parts
     _refuse_addresses(messages, ctx)
     if not any(_is_rich(message) for message in messages):

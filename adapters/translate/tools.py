@@ -132,6 +132,10 @@ def to_chat_tools(tools: list[tuple[Path, JsonObject]], choice: Any, ctx: Contex
     hosted: list[tuple[Path, Any]] = []
     _check_names(tools)
     for path, tool in tools:
+        if tool.get("type") == "function":  # most of them
+            made.append(_to_plain_function(tool, path, ctx))
+            placed.append((path, tool))
+            continue
         first = len(made)
         for inside, space, one in _list_client_tools(tool):
             place = (*path, *inside)
@@ -260,9 +264,15 @@ def _to_chat_function(tool: JsonObject, name: str, path: Path, ctx: Context) -> 
         ctx.receipt.record_conversion(path, f"the tool {name} is a function in chat")
         record_unused_keys(tool, ("type", "name", "environment", "allowed_callers"), path, ctx, "chat")
         return built_in.to_function()
+    made = _to_plain_function(tool, path, ctx)
+    made["function"]["name"] = name
+    return made
+
+
+def _to_plain_function(tool: JsonObject, path: Path, ctx: Context) -> JsonObject:
     record_unused_keys(tool, _TOOL_KEYS, path, ctx, "chat")
-    function = {key: tool[key] for key in _FUNCTION_KEYS if tool.get(key) is not None}
-    return {"type": "function", "function": {**function, "name": name}}
+    function = {key: tool[key] for key in _FUNCTION_KEYS if key in tool and tool[key] is not None}
+    return {"type": "function", "function": function}
 
 
 def _list_places(placed: list[tuple[Path, JsonObject]]) -> Places:
