@@ -59,4 +59,5 @@ def drop_foreign_signatures(messages: list[JsonObject], ctx: Context) -> list[Js
         calls = [drop_signature(call, (*path, "tool_calls", i), ctx) for i, call in enumerate(message["tool_calls"])]
         return {**message, "tool_calls": calls}
 
-    return convert_messages(messages, lambda message: bool(message.get("tool_calls")), convert)
+    calling = [i for i, message in enumerate(messages) if message.get("tool_calls")]
+    return convert_messages(messages, calling, convert)

@@ -138,7 +138,8 @@ def drop_citations(messages: list[JsonObject], ctx: Context) -> list[JsonObject]
             message["content"] = parts
         return message
 
-    return convert_messages(messages, lambda message: CITATIONS in message or _has_cited_parts(message), convert)
+    cited = [i for i, message in enumerate(messages) if CITATIONS in message or _has_cited_parts(message)]
+    return convert_messages(messages, cited, convert)
 
 
 def _drop(holder: JsonObject, path: Path, ctx: Context) -> None:

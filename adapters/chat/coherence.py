@@ -38,9 +38,11 @@ def _check_tool_results(messages: list[JsonObject]) -> None:
         return
     called: set[str] = set()
     for i, message in enumerate(messages):
-        if message.get("role") == "assistant":
-            called.update(str(call.get("id")) for call in _list_objects(message.get("tool_calls")))
-        elif message.get("role") == "tool" and str(message.get("tool_call_id")) not in called:
+        role = message.get("role")
+        if role == "assistant":
+            if "tool_calls" in message:
+                called.update([str(call.get("id")) for call in _list_objects(message["tool_calls"])])
+        elif role == "tool" and str(message.get("tool_call_id")) not in called:
             path = ("messages", i, "tool_call_id")
             text = f"messages[{i}].tool_call_id answers no earlier tool call"
             code = "invalid_value" if "tool_call_id" in message else "missing_required_parameter"

@@ -52,7 +52,7 @@ def replay_reasoning(messages: list[JsonObject], ctx: Context, default: Replay) 
         _WRITERS[replay](message, path, ctx)
         return message
 
-    return convert_messages(messages, lambda message: not _KEYS.isdisjoint(message), convert)
+    return convert_messages(messages, [i for i, one in enumerate(messages) if not _KEYS.isdisjoint(one)], convert)
 
 
 def _drop_foreign_seals(message: JsonObject, path: Path, ctx: Context) -> JsonObject:

@@ -44,6 +44,9 @@ __all__ = ["CALLED"]
 
 REPLY_RULES = ReplyRules("databricks", words=WORDS)
 
+_REPLIED = frozenset({"tool_calls", "reasoning_signature", "reasoning_details"})
+"""Keys of messages that come from earlier replies."""
+
 _NO_PARAMETERS = {"type": "object", "properties": {}}
 
 
@@ -71,13 +74,8 @@ def _convert_messages(messages: list[JsonObject], ctx: Context) -> list[JsonObje
         messages = separate_calls(messages, ctx)
     messages = write_citations(convert_refusals(rename_developer_role(messages, ctx), ctx), ctx)
     messages = drop_known_tool_names(join_text_parts(messages, ctx), ctx)
-    return convert_messages(
-        messages, _is_from_earlier_reply, lambda message, path: _convert_message(message, path, ctx)
-    )
-
-
-def _is_from_earlier_reply(message: JsonObject) -> bool:
-    return "tool_calls" in message or "reasoning_signature" in message or "reasoning_details" in message
+    replied = [i for i, message in enumerate(messages) if not _REPLIED.isdisjoint(message)]
+    return convert_messages(messages, replied, lambda message, path: _convert_message(message, path, ctx))
 
 
 def _convert_message(message: JsonObject, path: Path, ctx: Context) -> JsonObject:

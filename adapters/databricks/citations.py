@@ -14,9 +14,8 @@ def write_citations(messages: list[JsonObject], ctx: Context) -> list[JsonObject
     """Write the citations of messages into their content; the documented message does not have them."""
     if ctx.profile == "documented":
         return drop_citations(messages, ctx)
-    return convert_messages(
-        messages, lambda message: CITATIONS in message, lambda message, path: _convert_message(message, path, ctx)
-    )
+    cited = [i for i, message in enumerate(messages) if CITATIONS in message]
+    return convert_messages(messages, cited, lambda message, path: _convert_message(message, path, ctx))
 
 
 def _convert_message(message: JsonObject, path: Path, ctx: Context) -> JsonObject:
