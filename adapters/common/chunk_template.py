@@ -112,11 +112,15 @@ class ChunkTemplate:
             return None
         start = at + len(head)
         stop = data.rfind(tail, start)
-        if stop >= 0:  # mostly every event of a read matches, but the last one is cut off
-            end = stop + len(tail)
-            found = self._split_alike(data, at, end)
-            if self._between.join(found) == data[start:stop] and _are_inside_strings(found):
-                return self._make_run(data[at:end], found, end)
+        if stop >= 0:
+            end, inside = stop + len(tail), data[start:stop]
+            if b"\n" not in inside:  # one event
+                if _INSIDE.fullmatch(inside):
+                    return self._make_run(data[at:end], [inside], end)
+            else:  # mostly every event of a read matches, but the last one is cut off
+                found = self._split_alike(data, at, end)
+                if self._between.join(found) == inside and _are_inside_strings(found):
+                    return self._make_run(data[at:end], found, end)
         texts = self._match_texts(self._split(data, at))
         if not texts:
             return None
