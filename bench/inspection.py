@@ -86,9 +86,9 @@ def start(row: Row, stack: ExitStack, folder: Path, upstream: int, cores: set[in
 
 
 def watch(port: int, stack: ExitStack) -> None:
-    """Read the live list until the end of the round."""
+    """Read the live list, as the page does, until the end of the round."""
     feed = stack.enter_context(socket.create_connection(("127.0.0.1", port)))
-    feed.sendall(b"GET /page/api/events HTTP/1.1\r\nHost: localhost\r\n\r\n")
+    feed.sendall(b"GET /page/api/events?most=20 HTTP/1.1\r\nHost: localhost\r\n\r\n")
 
     def read() -> None:
         with suppress(OSError):

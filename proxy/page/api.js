@@ -71,11 +71,13 @@ export async function signOut() {
   await fetch(SIGN_OUT, { method: "POST", redirect: "manual", cache: "no-store" });
 }
 
+const MOST = 20; // new exchanges at a time, four times a second; the server tells how many it leaves out
+
 /** Follow the server's events until the signal aborts; connect again after a break. `state` gets "open" and "lost". */
 export async function follow(take, state, signal) {
   for (let wait = 500; !signal.aborted; wait = Math.min(wait * 2, 8000)) {
     try {
-      const response = await check(await call("events", { signal, headers: { Accept: "text/event-stream" } }));
+      const response = await check(await call(`events?most=${MOST}`, { signal, headers: { Accept: "text/event-stream" } }));
       await state("open");
       wait = 500;
       await readEvents(response, ({ name, data }) => { if (data !== null) take(name, JSON.parse(data)); });

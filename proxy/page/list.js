@@ -2,7 +2,7 @@
 
 import { announce, button, empty, fill, fillChoices, h, put, select } from "./dom.js";
 import { bytes, count, duration, outcomeClass, outcomeText, OUTCOMES, plural, reveal, time } from "./format.js";
-import { choices, countAll, countHeld, isDropped, list, routes, setFilter, setPaused, store, subscribe } from "./store.js";
+import { choices, countAll, countHeld, isDropped, list, load, routes, setFilter, setPaused, store, subscribe } from "./store.js";
 
 const COLUMNS = [
   ["time", "Time"], ["model", "Model"], ["target", "Target"], ["route", "Protocol"], ["status", "Status"], ["first", "First token"],
@@ -178,10 +178,11 @@ function makeToolbar() {
   const model = select("Model", [["", "All models"]], filter.model, (value) => setFilter({ model: value }));
   const route = select("Protocol", [["", "All protocols"]], filter.dialect, (value) => setFilter({ dialect: value }));
   const losses = button("Losses", () => { setFilter({ losses: !store.filter.losses }); losses.setAttribute("aria-pressed", store.filter.losses); }, { "aria-pressed": filter.losses ? "true" : "false", title: "Only exchanges that lost something" });
+  const more = button("", load, { class: "more", title: "They came too fast to be listed" });
   const pause = button("Pause", togglePause, { class: "pause", "aria-pressed": "false", "aria-keyshortcuts": "p" });
   resetControls = () => { search.value = ""; outcome.value = model.value = route.value = ""; losses.setAttribute("aria-pressed", "false"); };
-  const bar = h("div", { class: "toolbar", role: "search" }, search, outcome, model, route, losses, pause);
-  return { bar, search, model, route, pause };
+  const bar = h("div", { class: "toolbar", role: "search" }, search, outcome, model, route, losses, more, pause);
+  return { bar, search, model, route, more, pause };
 }
 
 function togglePause() {
@@ -210,7 +211,7 @@ function drawStatus(place, shown) {
 
 /** Show the list in `root`. */
 export function openList(root) {
-  const { bar, search, model, route, pause } = makeToolbar();
+  const { bar, search, model, route, more, pause } = makeToolbar();
   const view = h("div", { class: "list" }, h("h1", { class: "unseen" }, "Exchanges"), bar);
   const status = h("footer", { class: "status" });
   const table = new Table(view);
@@ -224,6 +225,8 @@ export function openList(root) {
     table.update(shown);
     refreshChoices(model, "All models", choices("model"), store.filter.model);
     refreshChoices(route, "All protocols", routes(), store.filter.dialect);
+    more.hidden = !store.leftOut;
+    fill(more, `List ${count(store.leftOut)} more`);
     fill(pause, store.paused ? `Resume${countHeld() ? ` (${count(countHeld())})` : ""}` : "Pause");
     pause.setAttribute("aria-pressed", store.paused);
     const state = shown.length ? "" : `${store.loaded} ${countAll() > 0} ${store.live} ${Boolean(store.about)}`;

@@ -15,7 +15,7 @@ let shown = null;
 let asked = false;
 
 export const store = {
-  about: null, buffer: null, gauges: null, live: "connecting", paused: false, loaded: false,
+  about: null, buffer: null, gauges: null, live: "connecting", paused: false, loaded: false, leftOut: 0,
   filter: { outcome: "", model: "", dialect: "", losses: false, search: "" },
 };
 
@@ -117,8 +117,10 @@ function forget() { // the numbers begin again when the proxy does
   all = [];
 }
 
-async function load() {
+/** Load what the server has: what its events have left out too. */
+export async function load() {
   let before = "";
+  store.leftOut = 0;
   do {
     const { exchanges, buffer } = await getJson(`exchanges?limit=${PAGE}${before}`);
     if (!before) forget();
@@ -134,6 +136,7 @@ async function load() {
 export async function start(signal) {
   await follow((name, data) => {
     if (name === "exchange") take(data);
+    if (name === "left_out") { store.leftOut += data.count; changed(); }
     if (name === "state") {
       store.gauges = data;
       store.buffer = { ...store.buffer, bytes: data.buffer_bytes, exchanges: data.exchanges, dropped: data.dropped };

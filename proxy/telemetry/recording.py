@@ -7,6 +7,7 @@ them; what comes later is counted, and not kept.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from time import perf_counter
 from typing import Any, NamedTuple
 
@@ -60,38 +61,42 @@ class Message:
     """One message: `head` as far as it is known, and the body. `length` is the size of the whole body, `kept` that of
     its chunks, in bytes."""
 
-    __slots__ = ("_parts", "head", "kept", "length")
+    __slots__ = ("head", "kept", "length", "parts")
 
     def __init__(self, head: RequestHead | SentHead | ReplyHead | None = None) -> None:
         self.head = head
-        self._parts: list[Any] = _NOTHING  # chunk, time, chunk, time, ...
+        self.parts: list[Any] | None = None  # chunk, time, chunk, time, ...
         self.kept = 0
         self.length = 0
 
     @property
     def chunks(self) -> list[bytes]:
         """The body as it came."""
-        return self._parts[::2]
+        return (self.parts or [])[::2]
 
     @property
     def times(self) -> list[float]:
         """When each chunk came, by time.perf_counter."""
-        return self._parts[1::2]
-
-    def append(self, data: bytes) -> None:
-        """Keep one more chunk."""
-        self.kept += len(data)
-        if self._parts:
-            self._parts += (data, perf_counter())
-        else:
-            self._parts = [data, perf_counter()]
+        return (self.parts or [])[1::2]
 
 
 class CallRecording:
     """One call to a provider. `attempt` counts the tries of the exchange from 1, `number` the calls of one try from
-    0. `secrets` are the credentials that the call carried."""
+    0. `secrets` are the credentials that the call carried. `add_reply` records more bytes of the reply."""
 
-    __slots__ = ("_recording", "attempt", "began", "ended", "fault", "number", "reply", "request", "secrets", "target")
+    __slots__ = (
+        "_recording",
+        "add_reply",
+        "attempt",
+        "began",
+        "ended",
+        "fault",
+        "number",
+        "reply",
+        "request",
+        "secrets",
+        "target",
+    )
 
     def __init__(self, recording: Recording, target: str, attempt: int, number: int) -> None:
         self._recording: Recording | None = recording  # until the call has ended, because it is a cycle of references
@@ -103,6 +108,7 @@ class CallRecording:
         self.fault: str | None = None
         self.request = Message()
         self.reply = Message()
+        self.add_reply: Callable[[bytes], None] = partial(recording.add, self.reply)  # a cycle too
         self.secrets: tuple[bytes, ...] = ()
 
     def record_request(self, head: SentHead, body: bytes) -> None:
@@ -116,16 +122,12 @@ class CallRecording:
         self.reply.head = ReplyHead(status, headers)
         self.secrets = secrets
 
-    def add_reply(self, data: bytes) -> None:
-        """Record more bytes of the reply."""
-        if self._recording is not None:
-            self._recording.add(self.reply, data)
-
     def end(self, fault: Fault | None) -> None:
         """Record how the call ended."""
         self.ended = perf_counter()
         self.fault = None if fault is None else fault.code or fault.kind
         self._recording = None
+        self.add_reply = _keep_nothing
 
 
 class TryRecording(NamedTuple):
@@ -202,12 +204,15 @@ class Recording:
         eight times as much memory as its length says."""
         size = len(data)
         message.length += size
-        room = min(self._left, self._most_of_message - message.kept)
-        if room < size:
-            if room <= 0:
+        if size > self._left or size > self._most_of_message - message.kept:
+            size = min(self._left, self._most_of_message - message.kept)
+            if size <= 0:
                 return
-            size = room
-        message.append(bytes(memoryview(data)[:size]))
+            data = data[:size]
+        message.kept += size
+        if message.parts is None:
+            message.parts = []
+        message.parts += (b"%b" % data, perf_counter())
         size += _CHUNK
         self._left -= size
         self.uncounted += size
@@ -215,7 +220,8 @@ class Recording:
             self._count_memory()
 
 
-_NOTHING: list[Any] = []
+def _keep_nothing(data: bytes) -> None:
+    """The call has ended."""
 
 
 def _count_nothing() -> None:

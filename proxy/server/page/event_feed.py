@@ -1,7 +1,8 @@
 """The live list: events for a browser about exchanges that begin, go on and end.
 
-The feed looks at the buffer four times a second, so that exchanges cost nothing more while people watch. Only those of
-which a line of the list has changed are sent, 200 at most at a time, the latest ones.
+The feed looks at the buffer four times a second, so that exchanges cost nothing more while people watch. Of the new
+ones it sends the latest, and how many it leaves out: nobody reads thousands of lines a second, and each costs a tenth
+of a millisecond. Exchanges that were sent are sent again when their line has changed.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import asyncio
 import time
 from collections.abc import Callable, Iterator
 from itertools import islice, takewhile
+from typing import TypeAlias
 
 from aiohttp.web_request import BaseRequest
 from aiohttp.web_response import StreamResponse
@@ -18,17 +20,23 @@ from dragoman.adapters.call import JsonObject
 from dragoman.proxy.http.json_response import serialize
 from dragoman.proxy.telemetry.inspector import InspectedExchange, Inspector
 
-__all__ = ["EventFeed"]
+__all__ = ["MOST_AT_ONCE", "EventFeed"]
+
+MOST_AT_ONCE = 200
+"""The most lines of one look. What is not used of `most` is saved up to this number."""
 
 _PERIOD = 0.25  # seconds between two looks
 _STATE_PERIOD = 2.0  # seconds between two events about the state
 _PING_PERIOD = 15.0
-_MOST_AT_ONCE = 200
 _STALL = 30.0  # seconds that a browser may read nothing
+
+_Progress: TypeAlias = tuple[object, ...]
+"""What a line of the list shows of an exchange that runs."""
 
 
 class EventFeed:
-    """Writes events to one browser. `summarize` makes a line of an exchange, `read_state` the event `state`."""
+    """Writes events to one browser. `summarize` makes a line of an exchange, `read_state` the event `state`. `most` is
+    how many new exchanges are sent at each look if there are always more."""
 
     def __init__(
         self,
@@ -36,21 +44,25 @@ class EventFeed:
         summarize: Callable[[InspectedExchange], JsonObject],
         read_state: Callable[[], JsonObject],
         is_stopping: Callable[[], bool],
+        most: int = MOST_AT_ONCE,
     ) -> None:
         self._inspector = inspector
         self._summarize = summarize
         self._read_state = read_state
         self._is_stopping = is_stopping
         self._last = max((one.number for one in islice(inspector.list_newest(), 1)), default=0)
-        self._running = [one for one in inspector.list_newest() if not one.has_ended]
-        self._seen: dict[int, tuple[object, ...]] = {}
+        self._most = min(most, MOST_AT_ONCE)
+        self._room = MOST_AT_ONCE
+        self._running: dict[InspectedExchange, _Progress | None] = {
+            one: None for one in inspector.list_newest() if not one.has_ended
+        }  # what the browser knows of those that have not ended
 
     async def run(self, request: BaseRequest, response: StreamResponse) -> None:
         """Write until the browser leaves, reads nothing for too long, or the proxy stops."""
         await response.prepare(request)
         next_state = next_ping = 0.0
         while not self._is_stopping():
-            data = b"".join(self._write_exchanges())
+            data = b"".join(self.write_changes())
             now = time.monotonic()
             if now >= next_state:
                 data += _write_event("state", self._read_state())
@@ -64,23 +76,27 @@ class EventFeed:
             await asyncio.sleep(_PERIOD)
         await response.write_eof()
 
-    def _write_exchanges(self) -> Iterator[bytes]:
+    def write_changes(self) -> Iterator[bytes]:
         """The events since the last look, in the order in which the exchanges began."""
         new = [*takewhile(lambda one: one.number > self._last, self._inspector.list_newest())]
         if new:
             self._last = new[0].number
-        changed = [one for one in self._running if self._has_changed(one)]
-        self._running = [one for one in (*self._running, *new) if not one.has_ended and not one.is_dropped]
-        self._seen = {one.number: _describe_progress(one) for one in self._running}
-        latest = sorted((*changed, *new), key=lambda one: one.number)[-_MOST_AT_ONCE:]
-        for entry in latest:
+        self._room = min(MOST_AT_ONCE, self._room + self._most)
+        chosen = new[: self._room]
+        self._room -= len(chosen)
+        self._running = {one: known for one, known in self._running.items() if not one.is_dropped}
+        changed = [one for one, known in self._running.items() if known != _describe_progress(one)][:MOST_AT_ONCE]
+        for entry in sorted((*changed, *chosen), key=lambda one: one.number):
+            if entry.has_ended:
+                self._running.pop(entry, None)
+            else:
+                self._running[entry] = _describe_progress(entry)
             yield _write_event("exchange", self._summarize(entry))
+        if count := len(new) - len(chosen):
+            yield _write_event("left_out", {"count": count})
 
-    def _has_changed(self, entry: InspectedExchange) -> bool:
-        return self._seen.get(entry.number) != _describe_progress(entry)
 
-
-def _describe_progress(entry: InspectedExchange) -> tuple[object, ...]:
+def _describe_progress(entry: InspectedExchange) -> _Progress:
     record = entry.record
     return record.model, record.target, record.attempts, record.first_token_ms is None, entry.has_ended
 

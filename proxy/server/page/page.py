@@ -28,7 +28,7 @@ from .assets import INDEX, LOGIN, read_asset
 from .capabilities import list_addresses, list_models
 from .choices import list_policies, list_profiles, list_targets
 from .configuration import describe_configuration
-from .event_feed import EventFeed
+from .event_feed import MOST_AT_ONCE, EventFeed
 from .exchanges import create_content_mask, describe_buffer, render_exchange, summarize
 from .exports import EXPORTS
 from .replay import Replayer, send_from_page
@@ -175,7 +175,8 @@ class Page:
         if self._feeds >= _MOST_FEEDS:
             raise Fault("overloaded", f"{_MOST_FEEDS} browsers look at the page already")
         response = StreamResponse(headers=_write_headers("text/event-stream", {}))
-        feed = EventFeed(self._inspector, self._summarize, self._read_gauges, lambda: self._gateway.draining)
+        most = _read_number(request, "most", None) or MOST_AT_ONCE
+        feed = EventFeed(self._inspector, self._summarize, self._read_gauges, lambda: self._gateway.draining, most)
         self._feeds += 1
         try:
             await feed.run(request, response)

@@ -77,6 +77,20 @@ async def test_list_is_live(page: Page, fake: FakeServer) -> None:
     await page.until("document.getElementById('pulse').innerText.includes('1,234 in flight')")
 
 
+async def test_what_came_too_fast_is_listed_when_asked_for(page: Page, fake: FakeServer) -> None:
+    await open_list(page, fake)
+    assert await page.run("document.querySelector('.more').hidden")
+    fake.exchanges += [summarize(seq) for seq in range(7, 1_207)]
+    fake.tell("exchange", summarize(1_206))
+    fake.tell("left_out", {"count": 1_000})
+    fake.tell("left_out", {"count": 199})
+    await page.until("document.querySelector('.more').innerText === 'List 1,199 more'")
+    assert await page.run(NAMELESS) == []
+    await page.click(".more")
+    await page.until(f"({STATUS}).includes('1,206 exchange')")
+    assert await page.run("document.querySelector('.more').hidden")
+
+
 async def test_pause_holds_new_exchanges_back(page: Page, fake: FakeServer) -> None:
     await open_list(page, fake)
     await page.press("p")
