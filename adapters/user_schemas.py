@@ -41,8 +41,9 @@ def check_responses_schemas(body: JsonObject) -> None:
     """
     if _may_exceed_limits(body.get("tools")):
         _check_tools(body, ())
-    for i, item in _list_objects(body, "input"):
-        if "type" in item and item["type"] == "additional_tools":
+    given = body.get("input")
+    for i, item in enumerate(given) if type(given) is list else ():
+        if type(item) is dict and "type" in item and item["type"] == "additional_tools":
             _check_tools(item, ("input", i))
     if "text" in body:
         _check(body, (), ("text", "format", "schema"), _FORMAT)

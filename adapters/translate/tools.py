@@ -89,7 +89,7 @@ def list_tools(request: JsonObject) -> list[tuple[Path, JsonObject]]:
     found: list[tuple[Path, JsonObject]] = [(("tools", i), tool) for i, tool in enumerate(request.get("tools") or ())]
     items = request.get("input")
     for i, item in enumerate(items if isinstance(items, list) else ()):
-        if item.get("type") == ADDITIONAL_TOOLS:
+        if "type" in item and item["type"] == ADDITIONAL_TOOLS:
             found += [(("input", i, "tools", k), tool) for k, tool in enumerate(item.get("tools") or ())]
     return found
 
@@ -239,7 +239,7 @@ def _list_client_tools(tool: JsonObject) -> Iterator[tuple[Path, str | None, Jso
 def _check_names(tools: list[tuple[Path, JsonObject]]) -> None:
     """Check that tools of different namespaces have different names in chat. Raises Fault if two are the same."""
     spaces: dict[str, str | None] = {}
-    for path, tool in tools if any(tool.get("type") == _NAMESPACE for _, tool in tools) else ():
+    for path, tool in tools if _NAMESPACE in [tool.get("type") for _, tool in tools] else ():
         for inside, space, one in _list_client_tools(tool):
             name = flatten_name(space, one["name"])
             if spaces.setdefault(name, space) != space:
