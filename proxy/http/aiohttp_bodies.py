@@ -7,18 +7,24 @@ them, and the releases that have them.
 
 from __future__ import annotations
 
+import asyncio
+from collections import deque
 from collections.abc import Callable
+from typing import Any
 
 from aiohttp import HttpVersion10
 from aiohttp.base_protocol import BaseProtocol
-from aiohttp.helpers import rfc822_formatted_time
+from aiohttp.helpers import TimerNoop, rfc822_formatted_time
 from aiohttp.http_writer import StreamWriter, _serialize_headers
 from aiohttp.streams import EMPTY_PAYLOAD, StreamReader
 from aiohttp.web_request import BaseRequest
 from aiohttp.web_response import REASON_PHRASES, StreamResponse
 from multidict import CIMultiDict
 
+from .known_heads import KnownHead
+
 __all__ = [
+    "KnownBody",
     "SingleWriteResponse",
     "forget_chunks",
     "has_plain_chunks",
@@ -71,6 +77,39 @@ async def read_available(content: StreamReader) -> bytes:
     while not content._buffer and not content._eof and content._exception is None:
         await content._wait("read")
     return take_available(content) or await content.readany()
+
+
+_NO_TIMER = TimerNoop()
+
+
+class KnownBody(StreamReader):
+    """The body of a request whose head, `head`, was not parsed again, with what has arrived of it. It sets its base
+    class's fields itself, in half of the steps."""
+
+    __slots__ = ("head",)
+
+    def __init__(
+        self,
+        protocol: BaseProtocol,
+        limit: int,
+        loop: asyncio.AbstractEventLoop,
+        head: KnownHead[Any],
+        data: bytes,
+        *,
+        is_whole: bool,
+    ) -> None:
+        self._protocol = protocol
+        self._loop = loop
+        self._low_water, self._high_water = limit, 2 * limit
+        self._low_water_chunks = self._high_water_chunks = limit
+        self._buffer = deque((data,)) if data else deque()
+        self._size = self.total_bytes = len(data)
+        self._cursor = self._buffer_offset = self._eof_counter = 0
+        self._eof = is_whole
+        self._http_chunk_splits = self._waiter = self._eof_waiter = self._exception = self.total_compressed_bytes = None
+        self._timer = _NO_TIMER
+        self._eof_callbacks = []
+        self.head = head
 
 
 class _UnchunkedReader(StreamReader):

@@ -7,11 +7,10 @@ client leaves, its handler is cancelled. Only the application writes a log.
 from __future__ import annotations
 
 import asyncio
-import re
 from typing import Any, Protocol, cast
 
 from aiohttp import HttpVersion11
-from aiohttp.http_exceptions import HttpProcessingError, LineTooLong
+from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp.http_parser import HttpRequestParser
 from aiohttp.http_writer import StreamWriter
 from aiohttp.streams import EMPTY_PAYLOAD, StreamReader
@@ -22,12 +21,12 @@ from aiohttp.web_server import Server
 
 from dragoman.adapters.faults import Fault
 
+from .aiohttp_bodies import KnownBody
 from .head_rules import MOST_HEAD_BYTES, find_bad_head, head_too_large, measure_head
+from .known_heads import KnownHead, KnownHeads, KnownRequest, measure_request
+from .parser_errors import to_fault
 
-__all__ = ["MOST_HEADERS", "Application", "Connection", "Connections", "RequestPayloadError"]
-
-MOST_HEADERS = 100
-"""The header lines that a request may have."""
+__all__ = ["Application", "Connection", "Connections", "RequestPayloadError", "get_known_head"]
 
 _LINGER = 2.0  # seconds to read the rest of a refused body, so that the client can read the answer
 _ERROR = ERROR._replace(version=HttpVersion11)
@@ -35,7 +34,6 @@ _HEAD_END = b"\r\n\r\n"
 _MOST_UNSENT = 4 * 1024  # bytes that wait for the client before the next ones are written
 _MOST_FRAMING = 512 * 1024  # bytes of chunks that are no content; the parser may hold back as much that it has not read
 _PER_BYTE = 8  # that chunks of one byte have, their content included
-_DUPLICATE = re.compile("Duplicate .{1,40} header")
 
 
 class Application(Protocol):
@@ -51,17 +49,21 @@ class Application(Protocol):
 
 
 class Connections(Server):
-    """What a connection asks its server: whether every response is the last one of its connection, and how many
-    connections there may be."""
+    """What a connection asks its server: whether every response is the last one of its connection, how many
+    connections there may be, and which heads of requests are known."""
 
     is_draining: bool
     most_connections: int
+    known_heads: KnownHeads[Any]
 
 
 class Connection(RequestHandler):
     """One client connection."""
 
-    __slots__ = ("_application", "_framing_size", "_head_begun", "_head_size", "_server")
+    __slots__ = (
+        *("_application", "_framing_size", "_head_begun", "_head_size", "_known_body", "_missing", "_parser_needs"),
+        "_server",
+    )
 
     def __init__(self, application: Application, server: Connections, **options: Any) -> None:
         super().__init__(server, loop=asyncio.get_running_loop(), **options)
@@ -70,6 +72,9 @@ class Connection(RequestHandler):
         self._head_begun = False  # a part of a request's head has arrived, but not all of it
         self._head_size = 0  # bytes of that part
         self._framing_size = 0  # bytes of a request after those that came with its head
+        self._parser_needs: int | None = 0  # bytes until the parser is at the end of a request; None if unknown
+        self._known_body: KnownBody | None = None  # one that arrives, and which the parser does not see
+        self._missing = 0  # bytes of that body
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Limit what waits for a client that does not read. Refuse a connection that is one too many, in HTTP."""
@@ -124,6 +129,8 @@ class Connection(RequestHandler):
         parsed = _ERROR if message.__class__ is _ErrInfo else message
         no_task = cast(asyncio.Task[None], None)  # a traceback of it would be a cycle of references
         request = _Request(parsed, payload, self, StreamWriter(self, self._loop), no_task, self._loop)
+        if payload.__class__ is KnownBody:
+            request.known_head = payload.head
         self._request_in_progress, self._current_request = True, request
         try:
             try:
@@ -168,6 +175,54 @@ class Connection(RequestHandler):
             self._keepalive_handle = self._loop.call_at(self._next_keepalive_close_time, self._process_keepalive)
 
     def data_received(self, data: bytes) -> None:
+        """Answer a request with a known head, and give everything else to the parser."""
+        if self._known_body is not None:
+            data = self._continue_known(self._known_body, data)
+            if not data:
+                return
+        if self._parser_needs == 0 and not self._messages and self.is_idle and not (self._close or self._force_close):
+            found = self._server.known_heads.find(data)
+            if found is not None and found.rest + len(found.body) <= self._read_bufsize:
+                self._take_known(found)
+                return
+        known = len(self._messages)
+        needs, self._parser_needs = self._parser_needs, None
+        self._parse(data)
+        if needs:
+            self._parser_needs = needs - len(data) if needs >= len(data) else None
+        elif needs == 0:
+            self._learn_head(data, self._messages[0] if known == 0 and len(self._messages) == 1 else None)
+
+    def _take_known(self, found: KnownRequest[Any]) -> None:
+        """Queue a request that the parser does not see."""
+        is_whole = not found.rest
+        payload = KnownBody(self, self._read_bufsize, self._loop, found.head, found.body, is_whole=is_whole)
+        if not is_whole:
+            self._known_body, self._missing = payload, found.rest
+        self._messages.append((found.message, payload))
+        cast(asyncio.Future[None], self._waiter).set_result(None)
+
+    def _continue_known(self, payload: KnownBody, data: bytes) -> bytes:
+        """Add to a body that the parser does not see. What follows it is returned."""
+        missing = self._missing
+        payload.feed_data(data[:missing])
+        self._missing -= min(missing, len(data))
+        if not self._missing:
+            self._known_body = None
+            payload.feed_eof()
+        return data[missing:]
+
+    def _learn_head(self, data: bytes, parsed: tuple[Any, StreamReader] | None) -> None:
+        """Remember the head of a request that the parser has made of these bytes, from the first one on; None if it has
+        made anything else of them."""
+        if not data:
+            self._parser_needs = 0
+        elif parsed is not None and parsed[0].__class__ is not _ErrInfo:
+            self._parser_needs = measure_request(data, parsed[0])
+            if self._parser_needs is not None:
+                self._server.known_heads.add(data, parsed[0])
+
+    def _parse(self, data: bytes) -> None:
         """Reject what the parser lets pass. Wake a handler that waits for a body if the parser rejects the body:
         aiohttp leaves it waiting."""
         known = len(self._messages)
@@ -295,7 +350,7 @@ class Connection(RequestHandler):
             raise ConnectionResetError("too late for an answer")
         if status >= 500 and not isinstance(exc, Fault):
             self._application.log_defect(exc)
-        response = self._application.reject(request, _to_fault(status, exc))
+        response = self._application.reject(request, to_fault(status, exc))
         response.force_close()
         return response
 
@@ -309,30 +364,18 @@ class Connection(RequestHandler):
 class _Request(BaseRequest):
     """One request. Its response asks `keep_alive` whether the connection stays open."""
 
+    known_head: KnownHead[Any] | None = None
+
     @property
     def keep_alive(self) -> bool:
         return super().keep_alive and not cast(Connection, self.protocol).is_draining
 
 
+def get_known_head(request: BaseRequest) -> KnownHead[Any] | None:
+    """The head of a request, if it was known before the request came."""
+    return request.known_head if isinstance(request, _Request) else None
+
+
 def _to_error(fault: Fault) -> _ErrInfo:
     """What aiohttp has in place of a request that its parser rejects."""
     return _ErrInfo(status=fault.status, exc=fault, message=fault.message)
-
-
-def _to_fault(status: int, exc: BaseException | None) -> Fault:
-    """The fault for what the parser rejected."""
-    if isinstance(exc, Fault):
-        return exc
-    if status >= 500:
-        return Fault("internal", "something went wrong in the proxy", code="internal_error")
-    if isinstance(exc, LineTooLong):
-        if isinstance(exc.args[0], bytearray):  # the parser keeps the address in one of these, header lines in bytes
-            return Fault("invalid_request", "the address is too long", status=414, code="uri_too_long")
-        return Fault("invalid_request", "a header is longer than 8190 bytes", status=431, code="headers_too_large")
-    if exc is not None and exc.args[:1] == ("Too many headers received",):
-        return Fault(
-            "invalid_request", f"there are more than {MOST_HEADERS} headers", status=431, code="headers_too_large"
-        )
-    if exc is not None and _DUPLICATE.search(str(exc)):
-        return Fault("invalid_request", "a header that may occur once occurs twice", code="bad_http")
-    return Fault("invalid_request", "this is not valid HTTP/1.1", code="bad_http")

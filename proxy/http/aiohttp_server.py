@@ -16,7 +16,9 @@ from aiohttp.web_request import BaseRequest
 from multidict import CIMultiDict
 from yarl import URL
 
-from .aiohttp_connection import MOST_HEADERS, Application, Connection, Connections
+from .aiohttp_connection import Application, Connection, Connections
+from .known_heads import KnownHeads
+from .parser_errors import MOST_HEADERS
 
 __all__ = ["HttpServer", "create_inner_request", "send_continue"]
 
@@ -30,6 +32,7 @@ class HttpServer(Connections):
         super().__init__(application.handle, handler_cancellation=True)
         self._application = application
         self.is_draining = False
+        self.known_heads = KnownHeads()
 
     def configure(self, header_timeout: float, most_connections: int) -> None:
         """Set the limits of new connections."""
