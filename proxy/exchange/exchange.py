@@ -49,10 +49,22 @@ __all__ = ["Exchange"]
 
 class Exchange:
     """Created inside the task that serves the request. `headers` are those of every response to it, x-request-id among
-    them."""
+    them. `is_plain` says whether the short way may take a request with its head."""
 
     __slots__ = (
-        *("_ctx", "_downstream", "_headers", "_journal", "_limiter", "_log", "_mask", "_path", "_record", "_request"),
+        *(
+            "_ctx",
+            "_downstream",
+            "_headers",
+            "_is_plain",
+            "_journal",
+            "_limiter",
+            "_log",
+            "_mask",
+            "_path",
+            "_record",
+            "_request",
+        ),
         *("_route", "_server", "_state", "_store", "_worker", "deadline"),
     )
 
@@ -69,8 +81,11 @@ class Exchange:
         mask: Mask,
         worker: BodyWorker,
         journal: Journal,
+        *,
+        is_plain: bool,
     ) -> None:
         self.deadline = Deadline()
+        self._is_plain = is_plain
         self._request = request
         self._headers = headers
         self._path = path
@@ -126,7 +141,9 @@ class Exchange:
         log, record = self._log, self._record
         common = (self._request, self._headers, self._path, self._route, self._state, self._server)
         try:
-            left = await take_short_way(*common, self.deadline, record, self._store)
+            left: StreamResponse | Leftover = NOTHING_DONE
+            if self._is_plain:
+                left = await take_short_way(*common, self.deadline, record, self._store)
             return await self._serve(self._open_context(left), left) if isinstance(left, Leftover) else left
         except (Fault, asyncio.CancelledError) as error:
             return await self._refuse(self.deadline.as_fault(error))

@@ -2,7 +2,7 @@
 
 It answers what `pipeline.SingleCall` answers, and leaves everything else to the exchange:
 
-    before the call    the body comes in parts, a header matters, the model has several targets, a limit applies, ...
+    before the call    a header matters, the body is large, the model has several targets, a limit applies, ...
     after the call     it failed, or its reply needs an attempt: the attempt goes on with the call as it is
                        (`EarlyCall`), so that nothing is sent twice, and nothing that was paid for is lost
 
@@ -31,7 +31,7 @@ from dragoman.proxy.conversations.stores.interface import ResponseStore
 from dragoman.proxy.http.aiohttp_bodies import take_rest
 from dragoman.proxy.http.deadline import Deadline
 from dragoman.proxy.http.json_response import create_reply_response
-from dragoman.proxy.http.request_body import CLIENT_DEADLINES
+from dragoman.proxy.http.request_body import CLIENT_DEADLINES, read_body
 from dragoman.proxy.http.stream_response import send_large
 from dragoman.proxy.routing.keys import Caller
 from dragoman.proxy.routing.state import RouterState
@@ -44,7 +44,7 @@ from dragoman.proxy.upstreams.interface import UpstreamResponse
 from .early_call import EarlyCall
 from .large_bodies import LARGE
 
-__all__ = ["NOTHING_DONE", "Leftover", "take_short_way"]
+__all__ = ["NOTHING_DONE", "Leftover", "allows_short_way", "take_short_way"]
 
 
 class Leftover(NamedTuple):
@@ -77,11 +77,17 @@ async def take_short_way(
     record: ExchangeRecord,
     store: ResponseStore | None,
 ) -> StreamResponse | Leftover:
-    """The client's response, or what is left to do. Raises what `send_large` raises, Fault if the response cannot be
-    stored, and CancelledError if the client has left."""
-    caller = _find_caller(request, route, state, server)
-    if caller is None or (raw := take_rest(request.content)) is None:
+    """The client's response to a request whose head `allows_short_way`, or what is left to do. Raises what `send_large`
+    raises, Fault if the body does not come or the response cannot be stored, and CancelledError if the client has
+    left."""
+    caller = _find_caller(request.headers, state)
+    if caller is None or (request.content_length or 0) > server.body_limit:
         return NOTHING_DONE
+    record.key, record.key_metadata = caller.name, caller.metadata
+    raw = take_rest(request.content)
+    if raw is None:
+        deadline.enter_phase("body", server.body_timeout)
+        raw = await read_body(request, server.body_limit, deadline, needs_type=False)
     if (recording := record.recording) is not None:
         recording.add(recording.request, raw)
     if len(raw) > _LARGEST or raw[:3] == BOM:
@@ -100,8 +106,7 @@ async def take_short_way(
     keeper = OwnerStore(store, caller.name or "", deadline) if store is not None and single.keeps else None
     if (keeper is not None and keeper.is_failing) or not candidate.provider.slots.take():
         return Leftover(raw, body)
-    record.key, record.key_metadata, record.model = caller.name, caller.metadata, body["model"]
-    record.request_bytes = len(raw)
+    record.model, record.request_bytes = body["model"], len(raw)
     found = await _make_call(candidate, single, deadline, record)
     if isinstance(found, EarlyCall):
         return Leftover(raw, body, found)
@@ -111,21 +116,15 @@ async def take_short_way(
     return await _send(request, headers, found, server, deadline, record)
 
 
-def _find_caller(request: BaseRequest, route: Route, state: RouterState, server: Server) -> Caller | None:
-    """Who asks; None if the head of the request needs more than that."""
-    headers = request.headers
-    if (
-        headers.get("Content-Type") != "application/json"
-        or "?" in request.raw_path
-        or route.shared
-        or server.target_header
-        or route.dialect.deployment_header in headers
-        or (request.content_length or 0) > server.body_limit
-    ):
-        return None
-    for name in _NEED_MORE:
-        if name in headers:
-            return None
+def allows_short_way(headers: Mapping[str, str], raw_path: str, route: Route, server: Server) -> bool:
+    """Whether the head of a request needs no more than the short way does. Only its body may still be too large."""
+    if headers.get("Content-Type") != "application/json" or "?" in raw_path or route.shared or server.target_header:
+        return False
+    return route.dialect.deployment_header not in headers and not any(name in headers for name in _NEED_MORE)
+
+
+def _find_caller(headers: Mapping[str, str], state: RouterState) -> Caller | None:
+    """Who asks; None if that is not known, or if the caller is limited."""
     try:
         caller = state.keys.authenticate(headers)
     except Fault:

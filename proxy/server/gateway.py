@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from aiohttp.web_request import BaseRequest
 from aiohttp.web_response import Response, StreamResponse
@@ -18,8 +18,10 @@ from dragoman.proxy.config.models import Config
 from dragoman.proxy.conversations.stores.interface import ResponseStore
 from dragoman.proxy.exchange.exchange import Exchange
 from dragoman.proxy.exchange.large_bodies import BodyWorker
+from dragoman.proxy.exchange.short_way import allows_short_way
+from dragoman.proxy.http.aiohttp_connection import get_known_head
 from dragoman.proxy.http.json_response import create_fault_response, create_response, serialize
-from dragoman.proxy.http.request_body import choose_request_id, get_host, get_path
+from dragoman.proxy.http.request_body import choose_request_id, create_request_id, get_host, get_path
 from dragoman.proxy.routing.keys import ANYONE
 from dragoman.proxy.routing.state import RouterState
 from dragoman.proxy.telemetry.inspector import Inspector
@@ -49,6 +51,18 @@ proxy has keys."""
 AdaptRouter: TypeAlias = Callable[[ServingState], RouterState]
 
 _STOPPING = Fault("overloaded", "the proxy is shutting down", code="shutting_down")
+
+
+class HeadFacts(NamedTuple):
+    """What the head of a POST request decides, as long as the configuration stays: its path and route, the headers of
+    every response to it, `request_id` if the client has chosen one, and whether the short way may take it."""
+
+    serving: ServingState
+    path: str
+    route: Route
+    headers: Mapping[str, str]
+    request_id: str | None
+    is_plain: bool
 
 
 class Gateway:
@@ -95,7 +109,13 @@ class Gateway:
 
     async def handle(self, request: BaseRequest, adapt: AdaptRouter | None = None) -> StreamResponse:
         """Answer a request. `adapt` makes the state that it is served with, of that for other requests."""
-        serving = self.states.current
+        serving, known = self.states.current, get_known_head(request)
+        if known is not None and (facts := known.facts) is not None and facts.serving is serving:
+            headers = {"x-request-id": facts.request_id or create_request_id(), **facts.headers}
+            try:
+                return await self._run_exchange(request, headers, facts, adapt)
+            except Fault as fault:
+                return self._refuse(serving, request, headers, fault)
         headers = _create_headers(serving, request)
         path = get_path(request).removesuffix("/")
         try:
@@ -107,7 +127,10 @@ class Gateway:
                     return create_response(204, b"", {**headers, **preflight})
             if (route := serving.routes.match(path)) is not None:
                 if request.method == "POST":
-                    return await self._run_exchange(serving, request, headers, path, route, adapt)
+                    facts = _find_facts(serving, request, path, route, headers)
+                    if known is not None:
+                        known.facts = facts
+                    return await self._run_exchange(request, headers, facts, adapt)
                 return self._answer_other_method(serving, request, headers, "POST")
             if (found := serving.routes.match_stored_response(path)) is not None:
                 return await self._handle_stored(serving, request, headers, *found)
@@ -155,24 +178,17 @@ class Gateway:
             exchange.deadline.interrupt(Fault(_STOPPING.kind, _STOPPING.message, code=_STOPPING.code))
 
     async def _run_exchange(
-        self,
-        serving: ServingState,
-        request: BaseRequest,
-        headers: Mapping[str, str],
-        path: str,
-        route: Route,
-        adapt: AdaptRouter | None,
+        self, request: BaseRequest, headers: Mapping[str, str], facts: HeadFacts, adapt: AdaptRouter | None
     ) -> StreamResponse:
-        running = self.states.running
+        serving, running = facts.serving, self.states.running
         router = serving.router if adapt is None else adapt(serving)
         if (pressure := self.overload.judge(len(running))) != "none":
             self._shed(router, request, pressure)
-        headers = _name_request(headers, route.dialect)
         exchange = Exchange(
             request,
-            headers,
-            path,
-            route,
+            _name_request(headers, facts.route.dialect),
+            facts.path,
+            facts.route,
             router,
             self.store,
             serving.config.server,
@@ -180,6 +196,7 @@ class Gateway:
             self._mask,
             self.worker,
             self._journal,
+            is_plain=facts.is_plain,
         )
         running[exchange] = serving
         try:
@@ -262,6 +279,21 @@ class Gateway:
         word = "ok" if path == "/live" else "draining" if self.draining else "late" if self.overload.is_late else "ok"
         about = {"version": __version__, "configuration": self.states.current.digest} if path == "/health" else {}
         return 200 if word == "ok" else 503, {"status": word, **about}
+
+
+def _find_facts(
+    serving: ServingState, request: BaseRequest, path: str, route: Route, headers: Mapping[str, str]
+) -> HeadFacts:
+    """The facts of a head that the browser rules allow. `headers` are those of the response to its request."""
+    given, request_id = request.headers, headers["x-request-id"]
+    return HeadFacts(
+        serving,
+        path,
+        route,
+        serving.browser_rules.write_headers(given),
+        request_id if given.get("x-request-id") == request_id else None,
+        allows_short_way(given, request.raw_path, route, serving.config.server),
+    )
 
 
 def _create_headers(serving: ServingState, request: BaseRequest) -> dict[str, str]:
