@@ -6,6 +6,7 @@ cookies, redirects, middlewares, timers and a writing task for each request cost
 
     connect   an idle connection (`IdleConnections`) or a new one
     send      head and body in one write; the transport keeps what the upstream does not take at once
+    reply     one that comes in a single read is read at once (`whole_reply`), every other one by aiohttp's parser
     head      the first one that is not interim (1xx) is the answer's; it may come before the request is sent. After
               16 interim ones, or as many unread messages, the upstream is given up
     body      when its last byte was parsed the connection is idle, unless the request is not sent by then
@@ -40,6 +41,7 @@ from dragoman.adapters.call import Headers
 from dragoman.proxy.http.aiohttp_bodies import forget_chunks, take_available
 
 from .idle_connections import IdleConnections
+from .whole_reply import WholeReply, read_whole_reply
 
 __all__ = [
     "Connector",
@@ -54,6 +56,7 @@ _JOINED = 64 * 1024  # bytes; a body up to this size is copied behind its head, 
 _READ = 16 * 1024  # bytes that are read at once, and that a body holds before reading pauses
 _SWITCHING = 101
 _MOST_INTERIM = 16
+_PARAMETERS: Any = {"read_until_eof": True, "auto_decompress": False, "read_bufsize": _READ // 2}  # of responses
 
 
 class NewConnectionLost(aiohttp.ServerDisconnectedError):
@@ -88,7 +91,7 @@ class HttpClient:
         lines = (f"{name}: {value}\r\n" for name, value in proxy_headers.items())
         self.proxy_lines = "".join(lines) if is_relayed else ""
 
-    async def send(self, head: bytes, body: bytes) -> HttpResponse:
+    async def send(self, head: bytes, body: bytes) -> HttpResponse | WholeReply:
         """Send a request, and return the response as soon as its head is complete. Raises the exceptions of
         `errors.CLIENT_ERRORS`, and CancelledError."""
         connection = self._idle.take()
@@ -97,7 +100,12 @@ class HttpClient:
             connection = await self._connect()
             is_new = isinstance(connection.protocol, _Protocol)  # others lead to processes of the proxy
         try:
-            message, content = await _send_and_read_head(connection, head, body)
+            _send_request(connection, head, body)
+            protocol = connection.protocol
+            if isinstance(protocol, _Protocol) and (reply := await protocol.read_whole()) is not None:
+                _release(connection, self._idle)
+                return reply
+            message, content = await _read_head(connection)
             return HttpResponse(connection, message, content, self._idle)
         except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError) as error:
             connection.close()
@@ -163,13 +171,8 @@ class HttpResponse:
 
     def _release(self) -> None:
         connection, self._connection = self._connection, None
-        if connection is None:
-            return
-        transport = connection.transport
-        if transport is not None and transport.get_write_buffer_size():
-            connection.close()
-        else:
-            self._idle.put(connection)
+        if connection is not None:
+            _release(connection, self._idle)
 
 
 def split_credentials(proxy: URL | None) -> tuple[URL | None, dict[str, str]]:
@@ -214,16 +217,41 @@ class _Delivery:
 class _Protocol(ResponseHandler):
     """aiohttp's protocol, except that it resumes reading only if reading is paused: a body asks for it after every
     read; that it gives up an upstream that sends response after response: nobody waits for more than one, and for
-    the few interim ones before it; and that it calls `on_progress` when something was received, or nothing will be."""
+    the few interim ones before it; that it calls `on_progress` when something was received, or nothing will be; and
+    that a response which comes in one read is not parsed by aiohttp."""
 
     on_progress: Callable[[], None] | None = None
+    _first_read: asyncio.Future[WholeReply | None] | None = None
+
+    def expect_response(self) -> None:
+        """A request is being sent."""
+        self._first_read = self._loop.create_future()
+
+    async def read_whole(self) -> WholeReply | None:
+        """The response; None if aiohttp parses it, or if there is none: then `read` it. Call it once."""
+        return None if self._first_read is None else await self._first_read
 
     def data_received(self, data: bytes) -> None:
+        if self._first_read is not None:
+            reply = read_whole_reply(data)
+            self._begin_response(reply)
+            if reply is not None:
+                return
         ResponseHandler.data_received(self, data)
         if self.on_progress is not None:
             self.on_progress()
 
+    def _begin_response(self, reply: WholeReply | None) -> None:
+        """The first bytes of a response have come, or none will. aiohttp gets its parser only if it needs one."""
+        first, self._first_read = self._first_read, None
+        if reply is None:
+            self.set_response_params(**_PARAMETERS)
+        if first is not None and not first.done():
+            first.set_result(reply)
+
     def connection_lost(self, exc: BaseException | None) -> None:
+        if self._first_read is not None:
+            self._begin_response(None)
         super().connection_lost(exc)
         if self.on_progress is not None:
             self.on_progress()
@@ -307,17 +335,33 @@ class _Peer(aiohttp.ClientRequest):
         return super().connection_key
 
 
-async def _send_and_read_head(
-    connection: Connection, head: bytes, body: bytes
-) -> tuple[RawResponseMessage, aiohttp.StreamReader]:
+def _release(connection: Connection, idle: IdleConnections[Connection]) -> None:
+    """Keep a connection whose response has ended, unless the request is not sent by then."""
+    transport = connection.transport
+    if transport is not None and transport.get_write_buffer_size():
+        connection.close()
+    else:
+        idle.put(connection)
+
+
+def _send_request(connection: Connection, head: bytes, body: bytes) -> None:
     protocol, transport = connection.protocol, connection.transport
     if protocol is None or transport is None or transport.is_closing():
         raise aiohttp.ServerDisconnectedError
-    protocol.set_response_params(read_until_eof=True, auto_decompress=False, read_bufsize=_READ // 2)
+    if isinstance(protocol, _Protocol):
+        protocol.expect_response()
+    else:
+        protocol.set_response_params(**_PARAMETERS)
     if len(body) <= _JOINED:
         transport.write(head + body)
     else:
         transport.writelines((head, body))
+
+
+async def _read_head(connection: Connection) -> tuple[RawResponseMessage, aiohttp.StreamReader]:
+    protocol = connection.protocol
+    if protocol is None:
+        raise aiohttp.ServerDisconnectedError
     for _ in range(_MOST_INTERIM + 1):
         message, content = await protocol.read()
         if message.code >= 200:

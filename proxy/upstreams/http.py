@@ -34,6 +34,8 @@ from dragoman.proxy.telemetry.sent_secrets import find_credentials, find_secret_
 from .aiohttp_client import Connector, HttpClient, HttpResponse
 from .credentials import Credentials
 from .errors import CLIENT_ERRORS, PROXY_REFUSED, to_fault
+from .interface import UpstreamResponse
+from .whole_reply import WholeReply
 
 __all__ = ["HttpUpstream", "HttpUpstreamResponse"]
 
@@ -82,7 +84,7 @@ class HttpUpstream:
         forwarded: Headers,
         recorder: CallRecording | None = None,
         written: bytes | None = None,
-    ) -> HttpUpstreamResponse:
+    ) -> UpstreamResponse:
         """Send a call. Raises Fault."""
         query = _write_query(call.query) if call.query else ""
         head = self._head(call.method, call.path, query, stream, tuple(call.headers.items()))
@@ -97,15 +99,17 @@ class HttpUpstream:
             if recorder is not None:
                 recorder.record_request(SentHead(head, credentials, rest), body)
             response = await self._client.send(head + credentials + rest, body)
-            if response.status == 401:
+            if not isinstance(response, WholeReply) and response.status == 401:
                 response, credentials = await self._send_again(response, credentials, (head, rest, body))
         except CLIENT_ERRORS as error:
             raise to_fault(error, self._name) from error
+        sent = self._find_sent(credentials)
+        if isinstance(response, WholeReply):
+            return _WholeResponse(response, sent)
         if response.status == 407:
             response.close()
             text = f"{self._name}: its HTTP proxy refused the request (407)"
             raise Fault("upstream_unreachable", text, code=PROXY_REFUSED)
-        sent = self._find_sent(credentials)
         return HttpUpstreamResponse(self._name, response, self._lingering, sent)
 
     async def close(self) -> None:
@@ -116,7 +120,7 @@ class HttpUpstream:
 
     async def _send_again(
         self, response: HttpResponse, refused: bytes, call: tuple[bytes, bytes, bytes]
-    ) -> tuple[HttpResponse, bytes]:
+    ) -> tuple[HttpResponse | WholeReply, bytes]:
         """The response to the call with other credentials, and those; the 401 if there are none."""
         head, rest, body = call
         try:
@@ -228,6 +232,42 @@ class HttpUpstreamResponse:
 
     def close(self) -> None:
         self._response.close()
+
+
+class _WholeResponse(UpstreamResponse):
+    """A reply that came as a whole. Nothing is left to do for its connection."""
+
+    __slots__ = ("_data", "headers", "sent_secrets", "status")
+
+    def __init__(self, reply: WholeReply, sent_secrets: tuple[bytes, ...]) -> None:
+        self.status = 200
+        self.headers: Headers = reply.headers
+        self._data = reply.body
+        self.sent_secrets = sent_secrets
+
+    @property
+    def is_at_end(self) -> bool:
+        return not self._data
+
+    def take_whole(self) -> bytes:
+        """The whole body, once."""
+        data, self._data = self._data, b""
+        return data
+
+    async def read_chunk(self) -> bytes:
+        """The whole body, then nothing."""
+        return self.take_whole()
+
+    async def deliver(self, take: Callable[[bytes], bool]) -> None:
+        """Give the whole body to `take`."""
+        if data := self.take_whole():
+            take(data)
+
+    def finish(self) -> None:
+        """The connection is in the pool."""
+
+    def close(self) -> None:
+        """The connection is in the pool."""
 
 
 def _write_query(query: Mapping[str, str]) -> str:

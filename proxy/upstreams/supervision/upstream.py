@@ -10,7 +10,8 @@ from dragoman.proxy.config.models import Provider
 from dragoman.proxy.config.traffic import Timeouts
 from dragoman.proxy.telemetry.recording import CallRecording
 from dragoman.proxy.upstreams.credentials import NO_CREDENTIALS
-from dragoman.proxy.upstreams.http import HttpUpstream, HttpUpstreamResponse
+from dragoman.proxy.upstreams.http import HttpUpstream
+from dragoman.proxy.upstreams.interface import UpstreamResponse
 
 from .supervisor import Supervisor
 
@@ -36,7 +37,7 @@ class SupervisedUpstream:
         forwarded: Headers,
         recorder: CallRecording | None = None,
         written: bytes | None = None,
-    ) -> HttpUpstreamResponse:
+    ) -> UpstreamResponse:
         """Send a call as soon as the server is ready. Raises Fault."""
         try:
             await self.engine.wait_until_ready()
