@@ -25,7 +25,7 @@ from dragoman.proxy.config.models import Provider
 from dragoman.proxy.config.traffic import Timeouts
 from dragoman.proxy.telemetry.recording import CallRecording
 from dragoman.proxy.telemetry.sent_secrets import find_secret_headers
-from dragoman.proxy.upstreams.http import HttpUpstreamResponse
+from dragoman.proxy.upstreams.interface import UpstreamResponse
 from dragoman.proxy.upstreams.supervision.process import Command, isolated_environment
 from dragoman.proxy.upstreams.supervision.supervisor import Supervisor
 from dragoman.proxy.upstreams.supervision.upstream import SupervisedUpstream
@@ -60,7 +60,7 @@ class LitellmUpstream:
         forwarded: Headers,
         recorder: CallRecording | None = None,
         written: bytes | None = None,
-    ) -> HttpUpstreamResponse:
+    ) -> UpstreamResponse:
         """Send a call to the process, without the client's headers. Raises Fault."""
         message = {"arguments": function_arguments(self._provider, call), "settings": self._settings}
         sent = Call("POST", call.path, message)
@@ -110,7 +110,7 @@ def _find_sent_secrets(provider: Provider) -> tuple[bytes, ...]:
     return find_secret_headers({**texts, **provider.headers})
 
 
-async def _read_body(response: HttpUpstreamResponse) -> bytes:
+async def _read_body(response: UpstreamResponse) -> bytes:
     parts = []
     while part := await response.read_chunk():
         parts.append(part)
