@@ -20,7 +20,12 @@ from typing import Any, NamedTuple
 
 from dragoman.adapters.faults import Fault, Kind
 
+from .timer_wheel import Sleeper, find_group
+
 __all__ = ["PHASES", "Deadline", "Phase"]
+
+
+_NEVER = float("inf")
 
 
 class Phase(NamedTuple):
@@ -48,12 +53,13 @@ PHASES: dict[str, Phase] = {
 class Deadline:
     """May cancel the task, by default the current one. `stop` it when the exchange ends."""
 
-    _deadline = _armed = _end = float("inf")
+    _deadline = _armed = _end = _NEVER
     _phase, _seconds, _total = "total", 0.0, 0.0
     _started: float | None = None
     _longest = 0.0
-    _limit, _client_seconds = float("inf"), 0.0
+    _limit, _client_seconds = _NEVER, 0.0
     _handle: asyncio.TimerHandle | None = None
+    _group: set[Sleeper] | None = None
     _fault: Fault | None = None
 
     def __init__(self, task: asyncio.Task[Any] | None = None) -> None:
@@ -140,20 +146,32 @@ class Deadline:
 
     def stop(self) -> None:
         """Stop the timer, and forget the task. Nothing is cancelled from now on."""
+        self._disarm()
+        self._armed, self._task = _NEVER, None
+
+    def _disarm(self) -> None:
         if self._handle is not None:
             self._handle.cancel()
-        self._handle, self._armed, self._task = None, float("inf"), None
+            self._handle = None
+        elif self._group is not None:
+            self._group.discard(self)
+            self._group = None
 
     def _arm(self) -> None:
-        if self._handle is not None:
-            self._handle.cancel()
+        self._disarm()
         self._armed = self._deadline
-        self._handle = self._loop.call_at(self._armed, self._expire)
+        self._group = group = find_group(self._loop, self._armed)
+        if group is None:
+            self._handle = self._loop.call_at(self._armed, self.wake)
+        else:
+            group.add(self)
 
-    def _expire(self) -> None:
+    def wake(self) -> None:
+        """End the phase if its time is over, else arm the timer again."""
+        self._handle = self._group = None
         if self._loop.time() < self._deadline:
             self._arm()
             return
-        self._armed = float("inf")
+        self._armed = _NEVER
         phase = PHASES[self._phase]
         self.interrupt(Fault(phase.kind, phase.text.format(self._seconds), code=phase.code))

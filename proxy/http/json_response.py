@@ -33,10 +33,8 @@ def create_response(status: int, body: bytes, headers: Mapping[str, str]) -> Res
 
 
 def create_reply_response(status: int, body: bytes, headers: Mapping[str, str]) -> SingleWriteResponse:
-    """The response to a POST. `body` is JSON text."""
-    all_headers = add_server(headers)
-    all_headers.setdefault("Content-Type", _JSON)
-    return SingleWriteResponse(status, body, all_headers)
+    """The response to a POST. `body` is JSON text. None of the headers is Server or Content-Type."""
+    return SingleWriteResponse(status, body, {**headers, "Server": SERVER, "Content-Type": _JSON})
 
 
 def add_server(headers: Mapping[str, str]) -> CIMultiDict[str]:

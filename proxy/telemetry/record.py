@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from copy import copy
+from operator import attrgetter
 from typing import Any, Literal
 
 from dragoman.adapters.changes import Receipt
@@ -30,6 +31,7 @@ _OPTIONAL = (
     "upstream_status",
     "first_token_ms",
 )
+_get_optional = attrgetter(*_OPTIONAL)
 _TOKENS = ("tokens_in", "tokens_out", "tokens_cached")  # in the order of TokenCounts
 _MAX_CAUSE = 300  # characters
 MAX_PATH = 200
@@ -148,10 +150,9 @@ class ExchangeRecord:
             "bytes": self.bytes,
             "duration_ms": self.duration_ms,
         }
-        found = vars(self)
-        for name in _OPTIONAL:
-            if name in found and found[name] is not None:
-                line[name] = found[name]
+        for name, value in zip(_OPTIONAL, _get_optional(self), strict=True):
+            if value is not None:
+                line[name] = value
         if self.receipt is not None and self.receipt.changes:
             line["changes"] = [change.public() for change in self.receipt.changes]
         if self.receipt is not None and self.receipt.violations:

@@ -8,7 +8,6 @@ from collections.abc import AsyncIterator, Callable
 import pytest
 from aiohttp.web_request import BaseRequest
 from aiohttp.web_response import Response, StreamResponse
-from multidict import CIMultiDict
 
 from dragoman.adapters.faults import Fault
 from dragoman.proxy.http.aiohttp_bodies import SingleWriteResponse
@@ -25,7 +24,7 @@ class CountingApplication:
         while part := await request.content.readany():
             size += len(part)
             await asyncio.sleep(0)
-        return SingleWriteResponse(200, str(size).encode(), CIMultiDict({"X-Of": "one write"}))
+        return SingleWriteResponse(200, str(size).encode(), {"X-Of": "one write"})
 
     def reject(self, request: BaseRequest, fault: Fault) -> Response:
         return Response(status=fault.status)
