@@ -61,8 +61,8 @@ class Connection(RequestHandler):
     """One client connection."""
 
     __slots__ = (
-        *("_application", "_framing_size", "_head_begun", "_head_size", "_known_body", "_missing", "_parser_needs"),
-        "_server",
+        *("_application", "_framing_size", "_head_begun", "_head_size", "_known_body", "_last_head"),
+        *("_missing", "_parser_needs", "_server"),
     )
 
     def __init__(self, application: Application, server: Connections, **options: Any) -> None:
@@ -75,6 +75,7 @@ class Connection(RequestHandler):
         self._parser_needs: int | None = 0  # bytes until the parser is at the end of a request; None if unknown
         self._known_body: KnownBody | None = None  # one that arrives, and which the parser does not see
         self._missing = 0  # bytes of that body
+        self._last_head: KnownHead[Any] | None = None  # the known head that came last
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Limit what waits for a client that does not read. Refuse a connection that is one too many, in HTTP."""
@@ -181,7 +182,8 @@ class Connection(RequestHandler):
             if not data:
                 return
         if self._parser_needs == 0 and not self._messages and self.is_idle and not (self._close or self._force_close):
-            found = self._server.known_heads.find(data)
+            found = None if self._last_head is None else self._last_head.match(data)
+            found = found or self._server.known_heads.find(data)
             if found is not None and found.rest + len(found.body) <= self._read_bufsize:
                 self._take_known(found)
                 return
@@ -195,7 +197,7 @@ class Connection(RequestHandler):
 
     def _take_known(self, found: KnownRequest[Any]) -> None:
         """Queue a request that the parser does not see."""
-        is_whole = not found.rest
+        self._last_head, is_whole = found.head, not found.rest
         payload = KnownBody(self, self._read_bufsize, self._loop, found.head, found.body, is_whole=is_whole)
         if not is_whole:
             self._known_body, self._missing = payload, found.rest

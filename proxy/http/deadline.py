@@ -75,7 +75,8 @@ class Deadline:
         now = self._loop.time()
         if self._started is None:
             self._started = now
-        self._longest = max(self._longest, seconds)
+        if seconds > self._longest:
+            self._longest = seconds
         self._total, self._end = self._longest, self._started + self._longest
         if now + seconds < self._end:
             self._total, self._end = seconds, now + seconds

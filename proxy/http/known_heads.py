@@ -22,21 +22,39 @@ _LONGEST = 4 * 1024  # bytes of one
 _METHOD = b"POST "
 _END = b"\r\n\r\n"
 _NAME = b"content-length"
-_LENGTH = re.compile(rb"\r\ncontent-length: ?([0-9]{1,9})\r\n", re.IGNORECASE)
+_MOST_DIGITS = 9
+_LENGTH = re.compile(rb"\r\ncontent-length: ?([0-9]{1,%d})\r\n" % _MOST_DIGITS, re.IGNORECASE)
 _OTHERS = ("Transfer-Encoding", "Expect")
 
 _F = TypeVar("_F")
 
 
 class KnownHead(Generic[_F]):
-    """A head. `facts` belong to whoever answers requests: what the head alone decides."""
+    """A head: the bytes before its length and those behind it. `facts` belong to whoever answers requests: what the
+    head alone decides."""
 
-    __slots__ = ("_length", "_message", "facts")
+    __slots__ = ("_after", "_before", "_length", "_message", "facts")
 
-    def __init__(self, message: RawRequestMessage, length: int) -> None:
+    def __init__(self, before: bytes, after: bytes, message: RawRequestMessage, length: int) -> None:
+        self._before = before
+        self._after = after
         self._message = message
         self._length = length
         self.facts: _F | None = None
+
+    def match(self, data: bytes) -> KnownRequest[_F] | None:
+        """The request that begins with these bytes; None if it has another head, or if they have more than one
+        request."""
+        before, after = self._before, self._after
+        if not data.startswith(before):
+            return None
+        start, stop = len(before), data.find(b"\r", len(before), len(before) + _MOST_DIGITS + 1)
+        digits = data[start:stop]
+        if not data.startswith(after, stop) or not digits.isdigit():
+            return None
+        begin, length = stop + len(after), int(digits)
+        rest = begin + length - len(data)
+        return KnownRequest(self, self.fit(length), data[begin:], rest) if length and rest >= 0 else None
 
     def fit(self, length: int) -> RawRequestMessage:
         """The parsed head, with this length of the body."""
@@ -69,13 +87,8 @@ class KnownHeads(Generic[_F]):
         """The request that begins with these bytes; None if its head is not known or not complete, or if the bytes
         have more than one request."""
         found = _split(data)
-        if found is None or (head := self._heads.get(found[0])) is None:
-            return None
-        _, length, begin = found
-        rest = begin + length - len(data)
-        if rest < 0 or not length:
-            return None
-        return KnownRequest(head, head.fit(length), data[begin:], rest)
+        head = None if found is None else self._heads.get(found[0] + found[1])
+        return None if head is None else head.match(data)
 
     def add(self, data: bytes, message: RawRequestMessage) -> None:
         """Remember the head with which these bytes begin; the parser made `message` of it, and had nothing before."""
@@ -84,7 +97,8 @@ class KnownHeads(Generic[_F]):
             return
         if len(self._heads) >= _MOST:
             self._heads.clear()
-        self._heads.setdefault(found[0], KnownHead(message, found[1]))
+        before, after, length = found
+        self._heads.setdefault(before + after, KnownHead(before, after, message, length))
 
 
 def measure_request(data: bytes, message: RawRequestMessage) -> int | None:
@@ -99,8 +113,8 @@ def measure_request(data: bytes, message: RawRequestMessage) -> int | None:
     return rest if rest >= 0 else None
 
 
-def _split(data: bytes) -> tuple[bytes, int, int] | None:
-    """The head without its length, the length, and where the body begins."""
+def _split(data: bytes) -> tuple[bytes, bytes, int] | None:
+    """The head before its length, the head behind it, and the length."""
     if not data.startswith(_METHOD):
         return None
     end = data.find(_END, 0, _LONGEST) + len(_END)
@@ -108,7 +122,7 @@ def _split(data: bytes) -> tuple[bytes, int, int] | None:
     if found is None:
         return None
     begin, stop = found.span(1)
-    return data[:begin] + data[stop:end], int(found[1]), end
+    return data[:begin], data[stop:end], int(found[1])
 
 
 def _is_plain(message: RawRequestMessage) -> bool:

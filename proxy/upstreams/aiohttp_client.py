@@ -231,6 +231,12 @@ class _Protocol(ResponseHandler):
         """The response; None if aiohttp parses it, or if there is none: then `read` it. Call it once."""
         return None if self._first_read is None else await self._first_read
 
+    @property
+    def should_close(self) -> bool:
+        if self._parser is None and self._exception is None:
+            return self._should_close or bool(self._tail)
+        return super().should_close
+
     def data_received(self, data: bytes) -> None:
         if self._first_read is not None:
             reply = read_whole_reply(data)
@@ -246,6 +252,8 @@ class _Protocol(ResponseHandler):
         first, self._first_read = self._first_read, None
         if reply is None:
             self.set_response_params(**_PARAMETERS)
+        else:
+            self._parser = self._payload = None  # those of the response before
         if first is not None and not first.done():
             first.set_result(reply)
 
