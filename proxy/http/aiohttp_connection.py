@@ -189,7 +189,7 @@ class Connection(RequestHandler):
                 return
         known = len(self._messages)
         needs, self._parser_needs = self._parser_needs, None
-        self._parse(data)
+        self._parse(data, is_at_start=needs == 0)
         if needs:
             self._parser_needs = needs - len(data) if needs >= len(data) else None
         elif needs == 0:
@@ -224,9 +224,9 @@ class Connection(RequestHandler):
             if self._parser_needs is not None:
                 self._server.known_heads.add(data, parsed[0])
 
-    def _parse(self, data: bytes) -> None:
-        """Reject what the parser lets pass. Wake a handler that waits for a body if the parser rejects the body:
-        aiohttp leaves it waiting."""
+    def _parse(self, data: bytes, *, is_at_start: bool) -> None:
+        """Give bytes to the parser, which is at the start of a request or not. Reject what it lets pass. Wake a handler
+        that waits for a body if the parser rejects the body: aiohttp leaves it waiting."""
         known = len(self._messages)
         RequestHandler.data_received(self, data)
         if known == 0 and len(self._messages) == 1 and self._messages[0][0].__class__ is not _ErrInfo:
@@ -235,7 +235,7 @@ class Connection(RequestHandler):
             self._check_head(0, len(data))
             return
         if len(self._messages) > known:
-            if self._messages[-1][0].__class__ is _ErrInfo and not known:
+            if self._messages[-1][0].__class__ is _ErrInfo and not known and is_at_start:
                 self._keep_good_requests(data)
             self._head_size = self._framing_size = 0
             for position in range(known, len(self._messages)):
@@ -254,7 +254,7 @@ class Connection(RequestHandler):
         """Answer the requests before a bad one that came in the same data, of which the parser gives only the error.
         It parses the data once more, in parts that end with a head, if a request begins with them."""
         parts = data.split(_HEAD_END)
-        if len(parts) == 1 or self._waiter is None or self._head_begun:
+        if len(parts) == 1 or self._waiter is None:
             return
         self._messages.clear()
         self._parser = self._create_parser()

@@ -44,6 +44,41 @@ async def test_a_plain_exchange_needs_no_pipeline(
     assert up.connections == 1
 
 
+async def test_a_body_that_comes_after_its_head_needs_no_pipeline(
+    proxy: StartProxy, upstream: StartUpstream, wire: Wire, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Most HTTP libraries write head and body apart. The head is known from the second request on."""
+    p = await proxy(provide((await upstream(wire.ok, "keep")).port))
+    forbid_the_long_way(monkeypatch)
+    body = json.dumps({"model": "m", "messages": [{"role": "user", "content": "hi"}]}).encode()
+    head = b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+    reader, writer = await asyncio.open_connection("127.0.0.1", p.running.port)
+    for _ in range(3):
+        for part in (head + b"Content-Length: %d\r\n\r\n" % len(body), body[:20], body[20:]):
+            writer.write(part)
+            await asyncio.sleep(0.02)
+        answer = await reader.readuntil(b"\r\n\r\n")
+        length = int(answer.lower().partition(b"content-length: ")[2].partition(b"\r")[0])
+        assert json.loads(await reader.readexactly(length)) == wire.reply
+    writer.close()
+    await writer.wait_closed()
+    assert [line["outcome"] for line in await p.exchanges(3)] == ["ok"] * 3
+
+
+async def test_a_body_that_does_not_come_is_a_fault_of_the_client(
+    proxy: StartProxy, upstream: StartUpstream, wire: Wire
+) -> None:
+    p = await proxy(provide((await upstream(wire.ok, "keep")).port), server={"body_timeout": 0.1})
+    reader, writer = await asyncio.open_connection("127.0.0.1", p.running.port)
+    head = b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+    writer.write(head + b"Content-Length: 20\r\n\r\n{")
+    assert (await reader.readline()).startswith(b"HTTP/1.1 408 ")
+    writer.close()
+    await writer.wait_closed()
+    (line,) = await p.exchanges(1)
+    assert (line["fault"], line["attempts"]) == ("request_timeout", 0)
+
+
 async def test_a_response_that_is_not_kept_needs_no_pipeline(
     proxy: StartProxy, upstream: StartUpstream, wire: Wire, monkeypatch: pytest.MonkeyPatch
 ) -> None:

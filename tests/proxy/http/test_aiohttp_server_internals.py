@@ -46,6 +46,15 @@ INTERNALS: list[tuple[JsonValue, str, tuple[str, ...]]] = [
     (streams.StreamReader, "_cursor", ()),
     (streams.StreamReader, "_http_chunk_splits", ()),
     (streams.StreamReader, "_protocol", ()),
+    *(
+        (streams.StreamReader, name, ())
+        for name in ("_high_water", "_low_water_chunks", "_high_water_chunks", "_eof_waiter", "_eof_counter", "_timer")
+    ),
+    *((streams.StreamReader, name, ()) for name in ("_loop", "_eof_callbacks", "total_compressed_bytes", "_waiter")),
+    (streams.StreamReader, "feed_eof", ()),
+    (helpers, "TimerNoop", ()),
+    (http_parser, "RawRequestMessage", ()),
+    (http_parser.RawRequestMessage, "_replace", ()),
     (streams.StreamReader, "begin_http_chunk_receiving", ()),
     (streams.StreamReader, "end_http_chunk_receiving", ()),
     (http_writer.StreamWriter, "chunked", ()),

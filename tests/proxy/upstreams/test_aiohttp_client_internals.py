@@ -44,6 +44,7 @@ INTERNALS: list[tuple[JsonValue, str, tuple[str, ...]]] = [
     (client_proto.ResponseHandler, "data_received", ("data",)),
     (client_proto.ResponseHandler, "connection_lost", ("exc",)),
     (base_protocol.BaseProtocol, "_reading_paused", ()),
+    (base_protocol.BaseProtocol, "_parser", ()),
     (streams.StreamReader, "_buffer", ()),
     (streams.StreamReader, "_eof", ()),
     (streams.StreamReader, "_exception", ()),
@@ -79,3 +80,9 @@ async def test_the_connector_makes_our_protocol() -> None:
     made = Connector()._factory()
     assert isinstance(made, client_proto.ResponseHandler)
     assert type(made).resume_reading is not client_proto.ResponseHandler.resume_reading
+
+
+async def test_what_a_response_handler_knows_of_its_connection() -> None:
+    handler = client_proto.ResponseHandler(asyncio.get_running_loop())
+    for name in ("_payload", "_tail", "_should_close", "_exception"):
+        assert hasattr(handler, name), complaint(client_proto.ResponseHandler, name)
