@@ -31,7 +31,7 @@ from tests.proxy.running_proxy import Answer, Proxy, StartProxy
 from tests.proxy.scripted_upstream import StartUpstream, Wire
 from tools.hostile_bodies import Hostile, draw_bodies
 
-LONG = "x" * 70_000
+LONG = "x" * 300_000
 QUESTION: JsonObject = {
     "dialect": "openai",
     "profile": dialects["openai"].served_profile,
