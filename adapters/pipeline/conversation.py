@@ -34,7 +34,7 @@ from dragoman.adapters.responses.history import (
 from dragoman.adapters.responses.stored import ITEM_PREFIXES, StoredResponse, new_item_id, new_response_id
 from dragoman.adapters.streams import Chunk, Output
 
-__all__ = ["CONVERSATIONS", "INSTEAD", "PREVIOUS", "Conversation", "Recall"]
+__all__ = ["CONVERSATIONS", "INSTEAD", "PREVIOUS", "Conversation", "Recall", "find_provider_id"]
 
 CONVERSATIONS = frozenset({"responses"})
 """The protocols whose requests may continue earlier ones."""
@@ -111,6 +111,9 @@ class Conversation:
         response that is saved get ids that name it. `may_keep` says that the provider speaks Responses and may keep
         them."""
         self._provider = provider
+        new_id = self._with_item_ids(ctx.new_id) if self.keeps else ctx.new_id
+        if not self._before and not self._referred:
+            return ctx._replace(new_id=new_id)
         request, last = dict(ctx.request), self._before[-1] if self._before else None
         self._relies_on_provider = last is not None and may_keep and _is_kept_by(last, provider)
         self._relies_on_provider &= not self._has_forgotten
@@ -122,7 +125,7 @@ class Conversation:
         holders = [holder for _, holder in self._referred.values()]
         if earlier or (holders and not (may_keep and all(_is_kept_by(holder, provider) for holder in holders))):
             request["input"] = self._build_input(earlier, provider, ctx)
-        return ctx._replace(request=request, new_id=self._with_item_ids(ctx.new_id) if self.keeps else ctx.new_id)
+        return ctx._replace(request=request, new_id=new_id)
 
     def forget_provider_id(self, fault: Fault) -> bool:
         """True, once, if the fault says that the provider has lost the response it had kept. From then on it gets the
@@ -135,8 +138,7 @@ class Conversation:
     def complete(self, response: JsonObject, receipt: Receipt) -> tuple[JsonObject, StoredResponse | None]:
         """The response as the client gets it, and the record to save before that, if any."""
         shown = self.with_store_fields(response, receipt)
-        provider_id = response["id"] if response.get("store") is True else None
-        return shown, self.create_record(shown, provider_id) if self.keeps else None
+        return shown, self.create_record(shown, find_provider_id(response)) if self.keeps else None
 
     def with_store_fields(self, response: JsonObject, receipt: Receipt) -> JsonObject:
         """The response with our id, the client's `previous_response_id`, and a `store` that is true if it is kept."""
@@ -158,17 +160,20 @@ class Conversation:
         shown = self.with_store_fields(response, receipt)
         return output if shown is response else Chunk({**output.body, "response": shown})
 
-    def create_record(self, response: JsonObject, provider_id: str | None = None) -> StoredResponse:
-        """The record of a response as the client gets it."""
+    def create_record(
+        self, response: JsonObject, provider_id: str | None = None, written: bytes | None = None
+    ) -> StoredResponse:
+        """The record of a response as the client gets it; `written` is its JSON text, if that is known."""
         return StoredResponse(
             id=self._id,
             previous_id=self._previous_id,
             created_at=float(response["created_at"]),
             model=str(self._request.get("model")),
-            input=[item for _, item in self._new_items(self._provider)],
+            input=self._list_new_input(),
             response=response,
             provider=self._provider,
             provider_id=provider_id,
+            written=written,
         )
 
     def _with_item_ids(self, new_id: Callable[[str], str]) -> Callable[[str], str]:
@@ -179,6 +184,11 @@ class Conversation:
             return new_item_id(self._id, prefix, self._items - 1)
 
         return create
+
+    def _list_new_input(self) -> list[JsonObject]:
+        if not self._referred and not self._repeated:
+            return list_items(self._request)
+        return [item for _, item in self._new_items(self._provider)]
 
     def _new_items(self, provider: str | None) -> list[tuple[int, JsonObject]]:
         """The new items with their positions in the client's input; references are replaced by the stored items."""
@@ -224,6 +234,11 @@ def _record_omissions(
         ctx.receipt.record_conversion(path, "content that another provider encrypted is left out", "loss")
     if any(map(is_cut_off, output)):
         ctx.receipt.record_drop(path, "a call that was cut off is left out")
+
+
+def find_provider_id(response: JsonObject) -> str | None:
+    """The id of a provider's response, if the provider stores it."""
+    return response["id"] if response.get("store") is True else None
 
 
 def _read_previous_id(request: JsonObject) -> str | None:

@@ -28,7 +28,7 @@ from dragoman.adapters.routes import Route
 from dragoman.adapters.validation import request_validator
 
 from .call_context import create_answer_context, create_call_context, translate_call
-from .conversation import CONVERSATIONS, Conversation
+from .conversation import CONVERSATIONS, Conversation, find_provider_id
 from .mismatches import resolve_mismatches
 from .plan import ProtocolPlan, TargetPlan
 
@@ -88,11 +88,14 @@ class SingleCall(NamedTuple):
                 check.add_reply(hub)
                 if resolve_mismatches(check, self.target.provider, policy, receipt) is not None:
                     return None
-        record = None
-        if self.conversation is not None:
-            hub, record = self.conversation.complete(hub, receipt)
-        reply = self.route.served.write_reply(hub, create_answer_context(self.client, ctx))
+        conversation, record, shown = self.conversation, None, hub
+        if conversation is not None:
+            shown = conversation.with_store_fields(hub, receipt)
+        reply = self.route.served.write_reply(shown, create_answer_context(self.client, ctx))
         data = orjson.dumps(reply.body)
+        if conversation is not None and self.keeps:
+            written = data if reply.body is shown else None
+            record = conversation.create_record(shown, find_provider_id(hub), written)
         made = {} if (changes := receipt.header()) is None else {HEADER: changes}
         for name in self.target.dialect.forwarded:
             if name in headers:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import secrets
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from dragoman.adapters.call import JsonObject
 
@@ -22,7 +22,8 @@ class StoredResponse:
 
     `created_at` is in seconds since 1970. `input` are the items of this request only, without those that it continues.
     `response` is the response object. `provider` names the provider that answered. `provider_id` is the provider's own
-    id of the response, if the provider stores it too.
+    id of the response, if the provider stores it too. `written` is the JSON text of `response`, if the client gets
+    exactly this; it is not stored for itself.
     """
 
     id: str
@@ -33,6 +34,7 @@ class StoredResponse:
     response: JsonObject
     provider: str | None = None
     provider_id: str | None = None
+    written: bytes | None = field(default=None, compare=False, repr=False)
 
 
 def new_response_id() -> str:

@@ -85,13 +85,13 @@ def to_responses_reply(reply: JsonObject, request: JsonObject, response_id: str,
     if output and status == "incomplete":
         output[-1]["status"] = "incomplete"
     base = new_response(request, response_id, reply["model"], reply["created"])
-    return complete_response(base, reply, ctx) | {
-        "status": status,
-        "completed_at": int(ctx.clock()) if status == "completed" else None,
-        "incomplete_details": {"reason": _INCOMPLETE[finish]} if finish in _INCOMPLETE else None,
-        "output": output,
-        "usage": to_responses_usage(reply.get("usage")),
-    }
+    made = complete_response(base, reply, ctx)
+    made["status"] = status
+    made["completed_at"] = int(ctx.clock()) if status == "completed" else None
+    made["incomplete_details"] = {"reason": _INCOMPLETE[finish]} if finish in _INCOMPLETE else None
+    made["output"] = output
+    made["usage"] = to_responses_usage(reply.get("usage"))
+    return made
 
 
 def complete_response(base: JsonObject, reply: JsonObject, ctx: Context) -> JsonObject:

@@ -107,7 +107,7 @@ def mask_record(record: StoredResponse, mask: Callable[[bytes], bytes]) -> Store
     if masked == written:
         return record
     response, provider_id = orjson.loads(masked)
-    return replace(record, response=response, provider_id=provider_id)
+    return replace(record, response=response, provider_id=provider_id, written=None)
 
 
 def _create_fault(text: str, error: StoreError, status: int = 0) -> Fault:

@@ -23,7 +23,7 @@ from .worker import Worker
 __all__ = ["LONG_LOG", "PAUSE", "Checkpointer"]
 
 PAUSE = 0.5  # seconds
-LONG_LOG = 8_000  # pages
+LONG_LOG = 2_000  # pages
 
 
 class Checkpointer:

@@ -39,7 +39,7 @@ class ClockState:
 
 
 class GuardedClock:
-    """`earliest` and `latest` bound the time. They are the same, except after a start with a doubted clock.
+    """`bounds` of the time are the same, except after a start with a doubted clock.
 
     `wall` returns seconds since 1970, `measure` seconds from any moment. `report` gets a sentence if a doubt begins, or
     ends, while the process runs.
@@ -75,13 +75,12 @@ class GuardedClock:
         known_at = self._look() + self._trusted
         return ClockState(known_at, None if self._doubted is None else self._doubted_at)
 
-    def earliest(self) -> float:
-        """The time that it is at least. What is old by this time may be deleted."""
-        return self._look() + min(self._list_candidates())
-
-    def latest(self) -> float:
-        """The time that it is at most. What is stored now gets this time."""
-        return self._look() + max(self._list_candidates())
+    def bounds(self) -> tuple[float, float]:
+        """The time that it is at least, and at most. What is old by the first may be deleted; what is stored now gets
+        the second."""
+        measured = self._look()
+        candidates = self._list_candidates()
+        return measured + min(candidates), measured + max(candidates)
 
     def _list_candidates(self) -> tuple[float, ...]:
         if self._is_measured or self._doubted is None:

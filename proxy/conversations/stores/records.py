@@ -27,13 +27,27 @@ class Packed(NamedTuple):
 def encode(record: StoredResponse, most: int) -> bytes:
     """The record as JSON text of at most `most` bytes. Raises OverLimit, and StoreError for values that JSON lacks."""
     try:
-        raw = orjson.dumps(record)
+        raw = orjson.dumps(_list_fields(record))
     except orjson.JSONEncodeError as error:
         raise StoreError("unstorable", f"a response cannot be stored, it is not plain JSON: {error}") from error
     if len(raw) > most:
         text = f"a response of {len(raw)} bytes is not stored: store.max_response is {most} bytes"
         raise OverLimit("too_large", text)
     return raw
+
+
+def _list_fields(record: StoredResponse) -> dict[str, object]:
+    """What is stored of a record. A response that has been written already is not written again."""
+    return {
+        "id": record.id,
+        "previous_id": record.previous_id,
+        "created_at": record.created_at,
+        "model": record.model,
+        "input": record.input,
+        "response": record.response if record.written is None else orjson.Fragment(record.written),
+        "provider": record.provider,
+        "provider_id": record.provider_id,
+    }
 
 
 def pack(raw: bytes) -> Packed:

@@ -107,8 +107,9 @@ class SqliteStore:
 
     async def put(self, owner: str, record: StoredResponse) -> None:
         raw = encode(record, self._limits.max_response)
-        until = time.monotonic() + self._lock_timeout
-        row = ResponseRow(owner, record.id, raw, unnamed_item_ids(record), self._clock.latest(), self._cutoff(), until)
+        earliest, latest = self._clock.bounds()
+        cutoff, until = earliest - self._limits.retention, time.monotonic() + self._lock_timeout
+        row = ResponseRow(owner, record.id, raw, unnamed_item_ids(record), latest, cutoff, until)
         await self._watch(self._writer.save(row))
 
     async def check(self) -> None:
@@ -228,7 +229,7 @@ class SqliteStore:
             await asyncio.sleep(pause)
 
     def _cutoff(self) -> float:
-        return self._clock.earliest() - self._limits.retention
+        return self._clock.bounds()[0] - self._limits.retention
 
 
 def _read(connection: sqlite3.Connection, owner: str, cutoff: float, response_id: str) -> Packed | None:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import groupby
 from pathlib import Path
@@ -76,9 +76,9 @@ class Worker(Generic[_Row]):
         result: _T = await self._submit(partial(self._use_connection, job))
         return result
 
-    async def save(self, row: _Row) -> None:
+    def save(self, row: _Row) -> Awaitable[None]:
         """Save the row, together with others that wait. Raises StoreError if it cannot be saved alone either."""
-        await self._submit(None, row)
+        return self._submit(None, row)
 
     async def close(self) -> None:
         """Finish the jobs that were given, then close the connection."""
