@@ -18,7 +18,7 @@ import pytest
 
 from dragoman.contract.fakes import FakeProvider
 from dragoman.contract.json_types import JsonObject, JsonValue
-from dragoman.proxy.conversations.stores import factory
+from dragoman.proxy.conversations.stores import sqlite
 from dragoman.proxy.conversations.stores.sqlite import SqliteStore
 from dragoman.proxy.server.lifecycle import start
 
@@ -91,7 +91,7 @@ class Served(Pair):
 @pytest.fixture
 async def served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Served]:
     """Its store waits for a lock for 50 ms only."""
-    monkeypatch.setattr(factory, "SqliteStore", ImpatientStore)
+    monkeypatch.setattr(sqlite, "SqliteStore", ImpatientStore)
     file, log = tmp_path / "store" / "responses.db", io.BytesIO()
     async with FakeProvider("openai") as fake:
         config = configure(fake.base_url, store={"kind": "sqlite", "path": str(file)})
