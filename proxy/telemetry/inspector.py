@@ -114,6 +114,10 @@ class Inspector:
         """Take note that the exchange with this id, which is about to begin, repeats another one."""
         self._replays[request_id] = replayed
 
+    def forget_replay(self, request_id: str) -> None:
+        """Expect it no more: it has ended, perhaps before an exchange began."""
+        self._replays.pop(request_id, None)
+
     def end(self, record: ExchangeRecord) -> None:
         """Keep what is known of an exchange that has ended."""
         entry = self._running.pop(record, None)

@@ -84,6 +84,7 @@ class Replayer:
         )
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(lambda _: self._inspector.forget_replay(request_id))
         return request_id
 
 

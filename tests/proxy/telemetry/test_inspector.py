@@ -36,3 +36,16 @@ def test_receipts_and_addresses_count(path: str, changes: int, most: int) -> Non
     assert inspector.count <= most
     assert inspector.size <= LIMIT
     assert inspector.count + inspector.dropped == 500
+
+
+@pytest.mark.parametrize("has_ended", [False, True])
+def test_a_replay_that_is_over_is_not_expected_any_more(has_ended: bool) -> None:
+    """It may have been refused before an exchange began; another request may have its id."""
+    inspector = Inspector("off", LIMIT, is_used=True)
+    inspector.expect_replay("id-1", "id-0")
+    if has_ended:
+        inspector.forget_replay("id-1")
+    end_exchange(inspector, 1, "/v1/chat/completions", 0)
+    found = inspector.find("id-1")
+    assert found is not None
+    assert found.replayed_from == (None if has_ended else "id-0")
