@@ -8,7 +8,7 @@ other one, and that is paid from its provider's `RetryBudget`.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import chain
@@ -168,13 +168,14 @@ class _Tries:
         self._postponed.append(_Repetition(candidate, max(uniform(*JITTER), fault.retry_after or 0)))
         return False
 
-    async def _run(self, candidate: Candidate, attempt: Attempt) -> Fault | None:
-        """Make one try, or the first one and its hedge."""
+    def _run(self, candidate: Candidate, attempt: Attempt) -> Awaitable[Fault | None]:
+        """Make one try, or the first one and its hedge. Not a coroutine: a stream would hold one more as long as it
+        runs."""
         ctx, after = self._ctx, candidate.hedge_after
         if after is None or ctx.record.attempts > 1 or not can_hedge(ctx, candidate, attempt):
-            return await run_try(ctx, candidate, attempt, self._downstream)
+            return run_try(ctx, candidate, attempt, self._downstream)
         race = Race(ctx, self._downstream, run_try)
-        return await race.run(candidate, attempt, after, self._find_hedge)
+        return race.run(candidate, attempt, after, self._find_hedge)
 
     async def _find_hedge(self, first: Candidate) -> tuple[Candidate, Attempt] | None:
         """Begin a try of the model's next target at the same time; None if there is none that may be asked now."""

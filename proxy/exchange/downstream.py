@@ -24,6 +24,8 @@ _PRINTED = "/:.@+-_"  # characters of a target that stay as they are; clients ma
 class DownstreamResponse(Protocol):
     """Takes the bytes of an attempt."""
 
+    __slots__ = ()
+
     @property
     def response(self) -> StreamResponse | None:
         """aiohttp's response, or None before it begins. As soon as it has begun, no other target can be tried."""
@@ -58,6 +60,8 @@ def create_downstream_response(ctx: RequestContext) -> DownstreamResponse:
 
 class WholeResponse(DownstreamResponse):
     """A response of one write."""
+
+    __slots__ = ("_attempt", "_ctx", "_response")
 
     def __init__(self, ctx: RequestContext) -> None:
         self._ctx = ctx
@@ -96,6 +100,8 @@ class WholeResponse(DownstreamResponse):
 
 class StreamedResponse(DownstreamResponse):
     """A stream of events."""
+
+    __slots__ = ("_attempt", "_ctx", "_stream")
 
     def __init__(self, ctx: RequestContext) -> None:
         self._ctx = ctx

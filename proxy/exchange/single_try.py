@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Coroutine
+from typing import Any
+
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.pipeline import Attempt, Outcome
 from dragoman.proxy.routing.health import Verdict
+from dragoman.proxy.routing.rate_limits import Limiter
 from dragoman.proxy.routing.retry_table import find_rule
 from dragoman.proxy.routing.targets import Candidate
 from dragoman.proxy.telemetry.token_counts import read_token_counts
@@ -16,14 +20,20 @@ from .transfer import Transfer
 __all__ = ["run_try"]
 
 
-async def run_try(
+def run_try(
     ctx: RequestContext, candidate: Candidate, attempt: Attempt, downstream: DownstreamResponse
-) -> Fault | None:
+) -> Coroutine[Any, Any, Fault | None]:
     """Make a try. Returns None if it wrote to the client, even if it ended with an error event, else why it failed, or
     why its provider gets no more calls for now. Raises ClientDisconnected."""
     limiter = candidate.provider.limiter
     if limiter is None:
-        return await _try(ctx, candidate, attempt, downstream)
+        return _try(ctx, candidate, attempt, downstream)
+    return _try_within_limits(limiter, ctx, candidate, attempt, downstream)
+
+
+async def _try_within_limits(
+    limiter: Limiter, ctx: RequestContext, candidate: Candidate, attempt: Attempt, downstream: DownstreamResponse
+) -> Fault | None:
     if (refusal := (await limiter.admit(len(attempt.calls))).refusal) is not None:
         return refusal
     try:

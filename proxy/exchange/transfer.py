@@ -46,7 +46,6 @@ class Transfer:
         "_ctx",
         "_downstream",
         "_ending",
-        "_forwarded",
         "_is_awaiting_stream",
         "_is_single",
         "_turn",
@@ -61,14 +60,8 @@ class Transfer:
         self._attempt = attempt
         self._downstream = downstream
         self._write: Callable[[bytes], Awaitable[None]] = downstream.write
-        headers = ctx.request.headers
         self._is_awaiting_stream = self._is_single = False
         self._ending: asyncio.Lock | None = None
-        self._forwarded = {"x-request-id": ctx.record.request_id}
-        if ctx.record.trace_headers is not None:
-            self._forwarded |= ctx.record.trace_headers
-        elif TRACE in headers:
-            self._forwarded |= {name: headers[name] for name in (TRACE, TRACE_STATE) if name in headers}
 
     async def run(self) -> None:
         """Make the attempt's calls, and those that follow from their replies. `attempt.outcome` says how it ended.
@@ -133,7 +126,7 @@ class Transfer:
             if early is None:
                 written = await ctx.work(partial(write_json, call.call.body)) if ctx.has_long_strings else None
                 response = await upstream.send(
-                    call.call, stream=call.stream, forwarded=self._forwarded, recorder=recorder, written=written
+                    call.call, stream=call.stream, forwarded=self._list_forwarded(), recorder=recorder, written=written
                 )
             else:
                 response = early.take()
@@ -168,6 +161,16 @@ class Transfer:
         else:
             response.close()
         return further
+
+    def _list_forwarded(self) -> dict[str, str]:
+        """The headers of every call, whatever the target."""
+        record, headers = self._ctx.record, self._ctx.request.headers
+        forwarded = {"x-request-id": record.request_id}
+        if record.trace_headers is not None:
+            return forwarded | record.trace_headers
+        if TRACE in headers:
+            return forwarded | {name: headers[name] for name in (TRACE, TRACE_STATE) if name in headers}
+        return forwarded
 
     async def _repeat_call(self, call: PlannedCall) -> tuple[PlannedCall, ...]:
         """Make one of several calls once more: the others are not repeated, because they are billed."""

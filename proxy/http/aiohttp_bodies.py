@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable, Mapping
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 from aiohttp import HttpVersion10, HttpVersion11
 from aiohttp.base_protocol import BaseProtocol
@@ -25,6 +25,7 @@ from .known_heads import KnownHead
 
 __all__ = [
     "KnownBody",
+    "ShortQueue",
     "SingleWriteResponse",
     "forget_chunks",
     "has_plain_chunks",
@@ -37,6 +38,27 @@ __all__ = [
 ]
 
 
+_T = TypeVar("_T")
+
+_NOTHING_LEFT: deque[bytes] = deque(maxlen=0)
+"""What is left of a body that was taken as a whole."""
+
+
+class ShortQueue(list[_T]):
+    """A queue that seldom has more than one item. An empty deque takes 760 bytes, and aiohttp has four of them for each
+    stream, as long as it runs."""
+
+    __slots__ = ()
+
+    def popleft(self) -> _T:
+        """Take the first item. Raises IndexError."""
+        return self.pop(0)
+
+    def appendleft(self, item: _T) -> None:
+        """Put an item before the others."""
+        self.insert(0, item)
+
+
 def take_rest(content: StreamReader) -> bytes | None:
     """The whole rest of a body of which all has arrived, in one piece; None if that is not so. Most bodies arrive in
     one read, and `readany` would do twelve times as much."""
@@ -47,8 +69,8 @@ def take_rest(content: StreamReader) -> bytes | None:
         return None
     if content._buffer_offset or content._size > content._low_water:  # reading may be paused
         return None
-    content._size = 0
-    return buffer.popleft()
+    content._size, content._buffer = 0, _NOTHING_LEFT
+    return buffer[0]
 
 
 def take_available(content: StreamReader) -> bytes:
@@ -59,7 +81,7 @@ def take_available(content: StreamReader) -> bytes:
     buffer = content._buffer
     if not buffer or content._exception is not None:
         return b""
-    data = buffer.popleft() if len(buffer) == 1 else b"".join(buffer)
+    data = buffer[0] if len(buffer) == 1 else b"".join(buffer)
     buffer.clear()
     if content._buffer_offset:
         data, content._buffer_offset = data[content._buffer_offset :], 0
@@ -129,6 +151,7 @@ def forget_chunks(content: StreamReader) -> None:
     """Make a body one that does not keep where its HTTP chunks end: that is a list, and steps for each of them."""
     content.__class__ = _UnchunkedReader
     content._http_chunk_splits = None
+    content._buffer = cast("deque[bytes]", ShortQueue(content._buffer))
 
 
 def has_plain_chunks(request: BaseRequest) -> bool:

@@ -7,6 +7,7 @@ client leaves, its handler is cancelled. Only the application writes a log.
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from typing import Any, Protocol, cast
 
 from aiohttp import HttpVersion11
@@ -21,7 +22,7 @@ from aiohttp.web_server import Server
 
 from dragoman.adapters.faults import Fault
 
-from .aiohttp_bodies import KnownBody
+from .aiohttp_bodies import KnownBody, ShortQueue
 from .head_rules import MOST_HEAD_BYTES, find_bad_head, head_too_large, measure_head
 from .known_heads import KnownHead, KnownHeads, KnownRequest, measure_request
 from .parser_errors import to_fault
@@ -67,6 +68,7 @@ class Connection(RequestHandler):
 
     def __init__(self, application: Application, server: Connections, **options: Any) -> None:
         super().__init__(server, loop=asyncio.get_running_loop(), **options)
+        self._messages = cast("deque[Any]", ShortQueue())
         self._application = application
         self._server = server
         self._head_begun = False  # a part of a request's head has arrived, but not all of it

@@ -103,7 +103,7 @@ class EventStreamResponse:
         self._stall = stall
         self._committing: asyncio.Task[None] | None = None
         self._loop = asyncio.get_running_loop()
-        self._hold_timer = self._loop.call_later(hold, self._start_commit)
+        self._hold_timer: asyncio.TimerHandle | None = self._loop.call_later(hold, self._start_commit)
         self._pings = pings
         self._last_write = 0.0
         self._ping_timer: asyncio.TimerHandle | None = None
@@ -128,7 +128,7 @@ class EventStreamResponse:
                 await self._committing
                 self._committing = None
             elif self.response is None:
-                self._hold_timer.cancel()
+                self._stop_holding()
                 await self._commit()
             assert self.response is not None
             if len(data) <= _LARGEST:
@@ -176,12 +176,18 @@ class EventStreamResponse:
     def close(self) -> None:
         """Stop the timers, and forget the function, which usually belongs to the owner: a cycle of references."""
         self._get_headers = dict
-        self._hold_timer.cancel()
+        self._stop_holding()
         self._stop_pings()
         if self._committing is not None:
             self._committing.cancel()
 
+    def _stop_holding(self) -> None:
+        if self._hold_timer is not None:
+            self._hold_timer.cancel()
+            self._hold_timer = None
+
     def _start_commit(self) -> None:
+        self._hold_timer = None
         self._committing = self._loop.create_task(self._commit())
         self._committing.add_done_callback(lambda task: task.cancelled() or task.exception())
 

@@ -249,6 +249,20 @@ class RouterState:
         self, pattern: str, model: str, extra: ExtraParameters | None, session: str | None, seen: set[str]
     ) -> Iterator[Candidate]:
         entry = self._models[pattern]
+        if len(entry.targets) == 1 and not entry.fallbacks:
+            (only,) = entry.targets
+            return iter((only.adapt(upstream_name(pattern, only.choice, model), extra),))
+        return self._list_in_order(entry, pattern, model, extra, session, seen)
+
+    def _list_in_order(
+        self,
+        entry: _ModelEntry,
+        pattern: str,
+        model: str,
+        extra: ExtraParameters | None,
+        session: str | None,
+        seen: set[str],
+    ) -> Iterator[Candidate]:
         for candidate in self._order(entry.targets, entry.order, session):
             yield candidate.adapt(upstream_name(pattern, candidate.choice, model), extra)
         yield from self._list_models(entry.fallbacks, extra, session, seen)

@@ -25,6 +25,7 @@ names them, and the releases that have them.
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Callable
 from functools import cached_property, partial
 from typing import Any, cast
@@ -38,7 +39,7 @@ from aiohttp.http_exceptions import HttpProcessingError
 from yarl import URL
 
 from dragoman.adapters.call import Headers
-from dragoman.proxy.http.aiohttp_bodies import forget_chunks, take_available
+from dragoman.proxy.http.aiohttp_bodies import ShortQueue, forget_chunks, take_available
 
 from .idle_connections import IdleConnections
 from .whole_reply import WholeReply, read_whole_reply
@@ -236,6 +237,10 @@ class _Protocol(ResponseHandler):
         if self._parser is None and self._exception is None:
             return self._should_close or bool(self._tail)
         return super().should_close
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        super().__init__(loop)
+        self._buffer = cast("deque[Any]", ShortQueue())
 
     def data_received(self, data: bytes) -> None:
         if self._first_read is not None:
