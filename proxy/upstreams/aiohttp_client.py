@@ -18,20 +18,18 @@ goes to the proxy itself: its target is then a whole address, and it carries the
 An idle connection that has received unexpected bytes is not used again. This module never sends a request twice:
 `routing.retry_table` decides whether a failed request is tried again.
 
-This module alone uses parts of aiohttp's client that aiohttp does not document; `test_aiohttp_client_internals.py`
-names them, and the releases that have them.
+This module and `aiohttp_protocol` alone use parts of aiohttp's client that aiohttp does not document;
+`test_aiohttp_client_internals.py` names them, and the releases that have them.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from collections.abc import Callable
 from functools import cached_property, partial
 from typing import Any, cast
 
 import aiohttp
-from aiohttp.client_proto import ResponseHandler
 from aiohttp.client_reqrep import ConnectionKey
 from aiohttp.connector import Connection
 from aiohttp.http import RawResponseMessage
@@ -39,10 +37,18 @@ from aiohttp.http_exceptions import HttpProcessingError
 from yarl import URL
 
 from dragoman.adapters.call import Headers
-from dragoman.proxy.http.aiohttp_bodies import ShortQueue, forget_chunks, take_available
 
+from .aiohttp_protocol import (
+    MOST_INTERIM,
+    READ_SIZE,
+    RESPONSE_PARAMETERS,
+    BoundedReads,
+    Delivery,
+    ResponseProtocol,
+    too_many_responses,
+)
 from .idle_connections import IdleConnections
-from .whole_reply import WholeReply, read_whole_reply
+from .whole_reply import WholeReply
 
 __all__ = [
     "Connector",
@@ -54,10 +60,7 @@ __all__ = [
 ]
 
 _JOINED = 64 * 1024  # bytes; a body up to this size is copied behind its head, for one write
-_READ = 16 * 1024  # bytes that are read at once, and that a body holds before reading pauses
 _SWITCHING = 101
-_MOST_INTERIM = 16
-_PARAMETERS: Any = {"read_until_eof": True, "auto_decompress": False, "read_bufsize": _READ // 2}  # of responses
 
 
 class NewConnectionLost(aiohttp.ServerDisconnectedError):
@@ -99,11 +102,11 @@ class HttpClient:
         is_new = False
         if connection is None:
             connection = await self._connect()
-            is_new = isinstance(connection.protocol, _Protocol)  # others lead to processes of the proxy
+            is_new = isinstance(connection.protocol, ResponseProtocol)  # others lead to processes of the proxy
         try:
             _send_request(connection, head, body)
             protocol = connection.protocol
-            if isinstance(protocol, _Protocol) and (reply := await protocol.read_whole()) is not None:
+            if isinstance(protocol, ResponseProtocol) and (reply := await protocol.read_whole()) is not None:
                 _release(connection, self._idle)
                 return reply
             message, content = await _read_head(connection)
@@ -160,15 +163,14 @@ class HttpResponse:
         """Give the next bytes of the body to `take` as soon as they are parsed. Returns when `take` returns False, when
         the body has ended or failed, and at once if the connection is not one of ours. Raises what `take` raises."""
         protocol = self._protocol
-        if not isinstance(protocol, _Protocol) or self._connection is None:
+        if not isinstance(protocol, ResponseProtocol) or self._connection is None:
             return
-        delivery = _Delivery(self.content, take)
-        protocol.on_progress = delivery.go_on
+        protocol.delivery = delivery = Delivery(self.content, take)
         try:
             delivery.go_on()
             await delivery.end
         finally:
-            protocol.on_progress = None
+            protocol.delivery = None
 
     def _release(self) -> None:
         connection, self._connection = self._connection, None
@@ -183,157 +185,23 @@ def split_credentials(proxy: URL | None) -> tuple[URL | None, dict[str, str]]:
     return proxy.with_user(None), {"Proxy-Authorization": aiohttp.encode_basic_auth(proxy.user, proxy.password or "")}
 
 
-class _Delivery:
-    """Gives what arrives of a body to a function, until `end` is done."""
-
-    __slots__ = ("_content", "_is_going_on", "_take", "end")
-
-    def __init__(self, content: aiohttp.StreamReader, take: Callable[[bytes], bool]) -> None:
-        self._content = content
-        self._take = take
-        self._is_going_on = False
-        self.end: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-
-    def go_on(self) -> None:
-        """Give what has arrived. Reading may make the parser go on, which calls this once more meanwhile."""
-        if self._is_going_on or self.end.done():
-            return
-        self._is_going_on = True
-        content = self._content
-        try:
-            while data := take_available(content):
-                if not self._take(data):
-                    self.end.set_result(None)
-                    return
-                if not content._buffer:
-                    break
-            if content._eof or content._exception is not None:
-                self.end.set_result(None)
-        except Exception as error:  # noqa: BLE001 - raised where the end is awaited
-            self.end.set_exception(error)
-        finally:
-            self._is_going_on = False
-
-
-class _Protocol(ResponseHandler):
-    """aiohttp's protocol, except that it resumes reading only if reading is paused: a body asks for it after every
-    read; that it gives up an upstream that sends response after response: nobody waits for more than one, and for
-    the few interim ones before it; that it calls `on_progress` when something was received, or nothing will be; and
-    that a response which comes in one read is not parsed by aiohttp."""
-
-    on_progress: Callable[[], None] | None = None
-    _first_read: asyncio.Future[WholeReply | None] | None = None
-
-    def expect_response(self) -> None:
-        """A request is being sent."""
-        self._first_read = self._loop.create_future()
-
-    async def read_whole(self) -> WholeReply | None:
-        """The response; None if aiohttp parses it, or if there is none: then `read` it. Call it once."""
-        return None if self._first_read is None else await self._first_read
-
-    @property
-    def should_close(self) -> bool:
-        if self._parser is None and self._exception is None:
-            return self._should_close or bool(self._tail)
-        return super().should_close
-
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        super().__init__(loop)
-        self._buffer = cast("deque[Any]", ShortQueue())
-
-    def data_received(self, data: bytes) -> None:
-        if self._first_read is not None:
-            reply = read_whole_reply(data)
-            self._begin_response(reply)
-            if reply is not None:
-                return
-        ResponseHandler.data_received(self, data)
-        if self.on_progress is not None:
-            self.on_progress()
-
-    def _begin_response(self, reply: WholeReply | None) -> None:
-        """The first bytes of a response have come, or none will. aiohttp gets its parser only if it needs one."""
-        first, self._first_read = self._first_read, None
-        if reply is None:
-            self.set_response_params(**_PARAMETERS)
-        else:
-            self._parser = self._payload = None  # those of the response before
-        if first is not None and not first.done():
-            first.set_result(reply)
-
-    def connection_lost(self, exc: BaseException | None) -> None:
-        if self._first_read is not None:
-            self._begin_response(None)
-        super().connection_lost(exc)
-        if self.on_progress is not None:
-            self.on_progress()
-
-    def feed_data(self, data: Any, size: int = 0) -> None:
-        if len(self._buffer) < _MOST_INTERIM:
-            content = data[1]
-            if content.__class__ is aiohttp.StreamReader:
-                forget_chunks(content)
-            super().feed_data(data, size)
-        elif not self.should_close:
-            self.set_exception(_too_many_responses())
-            self.close()
-
-    def resume_reading(self, resume_parser: bool = True) -> None:
-        if self._reading_paused:
-            super().resume_reading(resume_parser)
-
-
-class _BoundedReads(asyncio.BufferedProtocol):
-    """Between a transport and a `_Protocol`: the transport reads a limited size at once, into a buffer that is used
-    again. By itself uvloop reads 256 kB, which a stream would hold as long as its client reads nothing."""
-
-    __slots__ = ("_buffer", "_take", "handler")
-
-    def __init__(self, handler: ResponseHandler, buffer: memoryview) -> None:
-        self.handler = handler
-        self._buffer = buffer
-        self._take = handler.data_received
-
-    def get_buffer(self, sizehint: int) -> memoryview:
-        return self._buffer
-
-    def buffer_updated(self, nbytes: int) -> None:
-        self._take(bytes(self._buffer[:nbytes]))
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self.handler.connection_made(transport)
-
-    def connection_lost(self, exc: BaseException | None) -> None:
-        self.handler.connection_lost(exc)
-
-    def eof_received(self) -> None:
-        self.handler.eof_received()
-
-    def pause_writing(self) -> None:
-        self.handler.pause_writing()
-
-    def resume_writing(self) -> None:
-        self.handler.resume_writing()
-
-
 class Connector(aiohttp.TCPConnector):
     """aiohttp's connector, except that the timeout for connecting includes the tunnel through a proxy, and that what
     is read at once is limited."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
-        self._factory: Any = partial(_Protocol, loop=asyncio.get_running_loop())
-        self._buffer = memoryview(bytearray(_READ))
+        self._factory: Any = partial(ResponseProtocol, loop=asyncio.get_running_loop())
+        self._buffer = memoryview(bytearray(READ_SIZE))
 
     async def _wrap_create_connection(self, *args: Any, **options: Any) -> Any:
         factory, *rest = args
 
-        def create_protocol() -> _BoundedReads:
-            return _BoundedReads(factory(), self._buffer)
+        def create_protocol() -> BoundedReads:
+            return BoundedReads(factory(), self._buffer)
 
         transport, protocol = await super()._wrap_create_connection(create_protocol, *rest, **options)
-        return transport, cast(_BoundedReads, protocol).handler
+        return transport, cast(BoundedReads, protocol).handler
 
     async def _create_proxy_connection(self, req: Any, traces: Any, timeout: Any) -> Any:  # noqa: ASYNC109
         async with asyncio.timeout(timeout.sock_connect):
@@ -361,10 +229,10 @@ def _send_request(connection: Connection, head: bytes, body: bytes) -> None:
     protocol, transport = connection.protocol, connection.transport
     if protocol is None or transport is None or transport.is_closing():
         raise aiohttp.ServerDisconnectedError
-    if isinstance(protocol, _Protocol):
+    if isinstance(protocol, ResponseProtocol):
         protocol.expect_response()
     else:
-        protocol.set_response_params(**_PARAMETERS)
+        protocol.set_response_params(**RESPONSE_PARAMETERS)
     if len(body) <= _JOINED:
         transport.write(head + body)
     else:
@@ -375,14 +243,10 @@ async def _read_head(connection: Connection) -> tuple[RawResponseMessage, aiohtt
     protocol = connection.protocol
     if protocol is None:
         raise aiohttp.ServerDisconnectedError
-    for _ in range(_MOST_INTERIM + 1):
+    for _ in range(MOST_INTERIM + 1):
         message, content = await protocol.read()
         if message.code >= 200:
             return message, content
         if message.code == _SWITCHING:
             raise HttpProcessingError(code=_SWITCHING, message="the upstream switches protocols")
-    raise _too_many_responses()
-
-
-def _too_many_responses() -> HttpProcessingError:
-    return HttpProcessingError(message=f"the upstream sends more than {_MOST_INTERIM} interim responses")
+    raise too_many_responses()

@@ -1,0 +1,246 @@
+"""The protocol of a connection to an upstream: what happens with bytes that arrive.
+
+This module uses parts of aiohttp's client that aiohttp does not document; `test_aiohttp_client_internals.py` names
+them, and the releases that have them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from typing import Any, cast
+
+import aiohttp
+from aiohttp.client_proto import ResponseHandler
+from aiohttp.http_exceptions import HttpProcessingError
+
+from dragoman.proxy.http.aiohttp_bodies import ShortQueue, forget_chunks, take_available
+
+from .chunks import BadChunk, ChunkReader, find_chunks
+from .whole_reply import WholeReply, read_whole_reply
+
+__all__ = [
+    "MOST_INTERIM",
+    "READ_SIZE",
+    "RESPONSE_PARAMETERS",
+    "BoundedReads",
+    "Delivery",
+    "ResponseProtocol",
+    "too_many_responses",
+]
+
+READ_SIZE = 16 * 1024
+"""Bytes that are read at once, and that a body holds before reading pauses."""
+
+MOST_INTERIM = 16
+"""The interim responses that an upstream may send before the response to a request."""
+
+RESPONSE_PARAMETERS: Any = {"read_until_eof": True, "auto_decompress": False, "read_bufsize": READ_SIZE // 2}
+"""How aiohttp parses responses."""
+
+
+class Delivery:
+    """Gives what arrives of a body to a function, until `end` is done."""
+
+    __slots__ = ("_content", "_is_going_on", "_take", "end")
+
+    def __init__(self, content: aiohttp.StreamReader, take: Callable[[bytes], bool]) -> None:
+        self._content = content
+        self._take = take
+        self._is_going_on = False
+        self.end: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    def give(self, data: bytes) -> bool:
+        """Give bytes that are not in the body's buffer. False if others come before them, or nobody takes them."""
+        if self._is_going_on or self._content._buffer or self.end.done():
+            return False
+        self._is_going_on = True
+        try:
+            if not self._take(data):
+                self.end.set_result(None)
+        except Exception as error:  # noqa: BLE001 - raised where the end is awaited
+            self.end.set_exception(error)
+        finally:
+            self._is_going_on = False
+        return True
+
+    def go_on(self) -> None:
+        """Give what has arrived. Reading may make the parser go on, which calls this once more meanwhile."""
+        if self._is_going_on or self.end.done():
+            return
+        self._is_going_on = True
+        content = self._content
+        try:
+            while data := take_available(content):
+                if not self._take(data):
+                    self.end.set_result(None)
+                    return
+                if not content._buffer:
+                    break
+            if content._eof or content._exception is not None:
+                self.end.set_result(None)
+        except Exception as error:  # noqa: BLE001 - raised where the end is awaited
+            self.end.set_exception(error)
+        finally:
+            self._is_going_on = False
+
+
+class ResponseProtocol(ResponseHandler):
+    """aiohttp's protocol, except that
+
+    - it resumes reading only if reading is paused: a body asks for it after every read;
+    - it gives up an upstream that sends response after response: nobody waits for more than one, and for the few
+      interim ones before it;
+    - its `delivery` learns when something was received, or nothing will be;
+    - aiohttp does not parse a response that comes in one read, nor the plain chunks of a body once a read has ended
+      with the end of a chunk."""
+
+    delivery: Delivery | None = None
+    _chunks: ChunkReader | None = None
+    _content: aiohttp.StreamReader | None = None
+    _parses_chunks = True
+    _first_read: asyncio.Future[WholeReply | None] | None = None
+
+    def expect_response(self) -> None:
+        """A request is being sent."""
+        self._first_read = self._loop.create_future()
+
+    async def read_whole(self) -> WholeReply | None:
+        """The response; None if aiohttp parses it, or if there is none: then `read` it. Call it once."""
+        return None if self._first_read is None else await self._first_read
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        super().__init__(loop)
+        self._buffer = cast("deque[Any]", ShortQueue())
+
+    @property
+    def should_close(self) -> bool:
+        if self._parser is None and self._exception is None:
+            return self._should_close or bool(self._tail)
+        return super().should_close
+
+    def data_received(self, data: bytes) -> None:
+        if self._first_read is not None:
+            reply = read_whole_reply(data)
+            self._begin_response(reply)
+            if reply is not None:
+                return
+            start = find_chunks(data)
+            self._chunks, self._parses_chunks = None if start is None else ChunkReader(), True
+            if start is not None:
+                self._follow_chunks(data[start:])
+        elif self._chunks is not None:
+            data = self._read_chunks(self._chunks, data) if self._can_read_chunks() else self._follow_chunks(data)
+            if not data:
+                return
+        ResponseHandler.data_received(self, data)
+        if self.delivery is not None:
+            self.delivery.go_on()
+
+    def _begin_response(self, reply: WholeReply | None) -> None:
+        """The first bytes of a response have come, or none will. aiohttp gets its parser only if it needs one."""
+        first, self._first_read = self._first_read, None
+        if reply is None:
+            self.set_response_params(**RESPONSE_PARAMETERS)
+        else:
+            self._parser = self._payload = None  # those of the response before
+        if first is not None and not first.done():
+            first.set_result(reply)
+
+    def _can_read_chunks(self) -> bool:
+        """Whether aiohttp's parser has come to the end of a chunk, and has no bytes that it holds back."""
+        if self._parses_chunks and self._chunks is not None and self._content is not None:
+            is_held = self._reading_paused or bool(self._content._buffer)
+            self._parses_chunks = is_held or not self._chunks.is_between_chunks
+        return not self._parses_chunks
+
+    def _follow_chunks(self, data: bytes) -> bytes:
+        """Look at bytes that aiohttp parses, and find out whether they end where a chunk does. Returns the bytes."""
+        assert self._chunks is not None
+        try:
+            _, rest = self._chunks.read(data)
+        except BadChunk:
+            rest = data
+        if rest:
+            self._chunks = None
+        return data
+
+    def _read_chunks(self, chunks: ChunkReader, data: bytes) -> bytes:
+        """Read the chunks in these bytes. Returns the bytes that aiohttp has to parse."""
+        content = self._content
+        assert content is not None
+        try:
+            found, rest = chunks.read(data)
+        except BadChunk as error:
+            self.set_exception(aiohttp.ClientPayloadError(str(error)))
+            content.set_exception(aiohttp.ClientPayloadError(str(error)))
+            self.close()
+            found, rest = b"", b""
+        if found and (self.delivery is None or not self.delivery.give(found)):
+            content.feed_data(found)
+        if rest:
+            self._chunks = None
+        elif self.delivery is not None:
+            self.delivery.go_on()
+        return rest
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        if self._first_read is not None:
+            self._begin_response(None)
+        super().connection_lost(exc)
+        if self.delivery is not None:
+            self.delivery.go_on()
+
+    def feed_data(self, data: Any, size: int = 0) -> None:
+        if len(self._buffer) < MOST_INTERIM:
+            content = data[1]
+            if content.__class__ is aiohttp.StreamReader:
+                forget_chunks(content)
+            self._content = content
+            super().feed_data(data, size)
+        elif not self.should_close:
+            self.set_exception(too_many_responses())
+            self.close()
+
+    def resume_reading(self, resume_parser: bool = True) -> None:
+        if self._reading_paused:
+            super().resume_reading(resume_parser)
+
+
+class BoundedReads(asyncio.BufferedProtocol):
+    """Between a transport and a `ResponseProtocol`: the transport reads a limited size at once, into a buffer that is
+    used again. By itself uvloop reads 256 kB, which a stream would hold as long as its client reads nothing."""
+
+    __slots__ = ("_buffer", "_take", "handler")
+
+    def __init__(self, handler: ResponseHandler, buffer: memoryview) -> None:
+        self.handler = handler
+        self._buffer = buffer
+        self._take = handler.data_received
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        return self._buffer
+
+    def buffer_updated(self, nbytes: int) -> None:
+        self._take(bytes(self._buffer[:nbytes]))
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.handler.connection_made(transport)
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        self.handler.connection_lost(exc)
+
+    def eof_received(self) -> None:
+        self.handler.eof_received()
+
+    def pause_writing(self) -> None:
+        self.handler.pause_writing()
+
+    def resume_writing(self) -> None:
+        self.handler.resume_writing()
+
+
+def too_many_responses() -> HttpProcessingError:
+    """The error of an upstream that sends response after response."""
+    return HttpProcessingError(message=f"the upstream sends more than {MOST_INTERIM} interim responses")

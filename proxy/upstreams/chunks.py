@@ -1,0 +1,88 @@
+"""Reading the chunks of a reply's body (RFC 9112, 7.1), as far as they are plain: a size, the end of a line, so many
+bytes, the end of a line.
+
+An event of a stream is mostly one chunk, and a general parser takes longer for it than for its content. Whatever is not
+plain is left to that parser, from the chunk on in which it occurs: the last chunk, extensions, sizes of many digits.
+"""
+
+from __future__ import annotations
+
+import re
+
+__all__ = ["BadChunk", "ChunkReader", "find_chunks"]
+
+_HEAD_END = b"\r\n\r\n"
+_LINE_END = b"\r\n"
+_CHUNKED = re.compile(rb"\r\ntransfer-encoding: ?chunked\r\n", re.IGNORECASE)
+_LENGTH = re.compile(rb"\r\ncontent-length:", re.IGNORECASE)
+_HEX = b"0123456789abcdefABCDEF"
+_MOST_DIGITS = 8
+_WINDOW = _MOST_DIGITS + len(_LINE_END)
+
+
+class BadChunk(ValueError):
+    """A chunk is longer than its size says."""
+
+
+class ChunkReader:
+    """Reads chunks that arrive in any pieces. Its state: how many bytes of a chunk are missing, its last line end
+    included, or the part of a size that has arrived."""
+
+    __slots__ = ("_missing", "_size")
+
+    def __init__(self) -> None:
+        self._missing = 0
+        self._size = b""
+
+    @property
+    def is_between_chunks(self) -> bool:
+        return not self._missing and not self._size
+
+    def read(self, data: bytes) -> tuple[bytes, bytes]:
+        """The content in the next bytes, and the bytes from the first chunk on that is not plain; empty if all are. The
+        reader is not used again after such a chunk. Raises BadChunk."""
+        if self._size:
+            data, self._size = self._size + data, b""
+        parts: list[bytes] = []
+        at, end = 0, len(data)
+        while at < end:
+            if self._missing:
+                at = self._read_content(data, at, parts)
+                continue
+            stop = data.find(_LINE_END, at, at + _WINDOW)
+            digits = data[at:stop] if stop > 0 else b""
+            if not digits and end - at < _WINDOW and _LINE_END not in data[at:]:
+                self._size = data[at:]
+                break
+            if not digits or digits.strip(_HEX) or not (size := int(digits, 16)):
+                return b"".join(parts), data[at:]
+            at = stop + 2
+            if data[at + size : at + size + 2] == _LINE_END:
+                parts.append(data[at : at + size])
+                at += size + 2
+            else:
+                self._missing = size + 2
+        return parts[0] if len(parts) == 1 else b"".join(parts), b""
+
+    def _read_content(self, data: bytes, at: int, parts: list[bytes]) -> int:
+        """Take what there is of a chunk's content and of its line end, and return where that stops."""
+        content = data[at : at + max(self._missing - 2, 0)]
+        if content:
+            parts.append(content)
+            self._missing -= len(content)
+            at += len(content)
+        if self._missing <= 2:
+            line_end = data[at : at + self._missing]
+            if line_end != _LINE_END[2 - self._missing :][: len(line_end)]:
+                raise BadChunk("a chunk is longer than its size says")
+            self._missing -= len(line_end)
+            at += len(line_end)
+        return at
+
+
+def find_chunks(data: bytes) -> int | None:
+    """Where the chunks begin in the first bytes of a reply; None if it has none, or if its head is not complete."""
+    end = data.find(_HEAD_END)
+    if end < 0 or not data.startswith(b"HTTP/1.1 200 ") or _CHUNKED.search(data, 0, end + 2) is None:
+        return None
+    return None if _LENGTH.search(data, 0, end + 2) else end + len(_HEAD_END)

@@ -1,0 +1,164 @@
+"""Chunks of a reply's body: whatever pieces they arrive in, the body is what aiohttp's parser alone makes of it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from types import SimpleNamespace
+
+import pytest
+from aiohttp.client_proto import ResponseHandler
+from aiohttp.http_exceptions import HttpProcessingError
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dragoman.proxy.upstreams import aiohttp_protocol
+from dragoman.proxy.upstreams.aiohttp_protocol import RESPONSE_PARAMETERS, Delivery, ResponseProtocol
+from dragoman.proxy.upstreams.chunks import BadChunk, ChunkReader, find_chunks
+
+HEAD = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+LAST = b"0\r\n\r\n"
+
+
+def chunk(content: bytes) -> bytes:
+    return b"%x\r\n%b\r\n" % (len(content), content)
+
+
+CHUNKS = st.lists(st.binary(min_size=1, max_size=40).map(chunk), max_size=8)
+ENDS = st.sampled_from(
+    [
+        *(LAST, LAST, LAST, b"", b"0\r\nTrailer: x\r\n\r\n", b"0;x=y\r\n\r\n", b"000\r\n\r\n", b"00000000000\r\n\r\n"),
+        *(b"3;x=y\r\nabc\r\n" + LAST, b"000000000003\r\nabc\r\n" + LAST, b"3\r\nabcd\r\n" + LAST, b"3\r\nabc", b"3"),
+        *(b"+3\r\nabc\r\n" + LAST, b"0x3\r\nabc\r\n" + LAST, b"\r\n", b"zz\r\n", b"3 \r\nabc\r\n" + LAST, b"-1\r\n"),
+        *(b"3\nabc\n0\n\n", b"3\r\nabc\n\r\n", b"3\r\nabc\r" + LAST, LAST + b"more"),
+    ]
+)
+CUTS = st.lists(st.integers(1, 60), max_size=30)
+
+
+def cut(data: bytes, sizes: Sequence[int]) -> list[bytes]:
+    pieces = []
+    for size in sizes:
+        pieces.append(data[:size])
+        data = data[size:]
+    return [one for one in (*pieces, data) if one]
+
+
+class Transport(asyncio.Transport):
+    """Is open until it is closed."""
+
+    is_open = True
+
+    def is_closing(self) -> bool:
+        return not self.is_open
+
+    def close(self) -> None:
+        self.is_open = False
+
+    def pause_reading(self) -> None: ...
+
+    def resume_reading(self) -> None: ...
+
+
+async def receive(handler: ResponseHandler, pieces: Sequence[bytes], *, delivers: bool = False) -> tuple[bytes, bool]:
+    """The body that a handler makes of a response in these pieces, and whether it came to its end."""
+    handler.connection_made(Transport())
+    if isinstance(handler, ResponseProtocol):
+        handler.expect_response()
+    else:
+        handler.set_response_params(**RESPONSE_PARAMETERS)
+    handler.data_received(pieces[0])
+    if isinstance(handler, ResponseProtocol):
+        assert await handler.read_whole() is None
+    try:
+        _, content = await handler.read()
+    except HttpProcessingError:  # in the first bytes
+        return b"", False
+    found: list[bytes] = []
+    if delivers and isinstance(handler, ResponseProtocol):
+        handler.delivery = Delivery(content, lambda data: not found.append(data))
+        handler.delivery.go_on()
+    for piece in pieces[1:]:
+        if handler.transport is not None:
+            handler.data_received(piece)
+    handler.connection_lost(None)
+    is_whole = content.is_eof() and content.exception() is None
+    if content.exception() is None:
+        found.append(content.read_nowait())
+    else:
+        found += content._buffer
+    return b"".join(found), is_whole
+
+
+@pytest.mark.parametrize("delivers", [False, True])
+@given(CHUNKS, ENDS, CUTS, st.integers(0, 100))
+def test_the_body_is_what_the_parser_alone_reads(
+    delivers: bool, chunks: list[bytes], end: bytes, sizes: list[int], first: int
+) -> None:
+    body = b"".join(chunks) + end
+    pieces = [HEAD + body[:first], *cut(body[first:], sizes)]
+
+    async def compare() -> None:
+        loop = asyncio.get_running_loop()
+        expected = await receive(ResponseHandler(loop), pieces)
+        found = await receive(ResponseProtocol(loop), pieces, delivers=delivers)
+        assert found[1] == expected[1]
+        if expected[1]:
+            assert found[0] == expected[0]
+        else:  # how much comes before an error depends on where the parser notices it
+            assert found[0].startswith(expected[0]) or expected[0].startswith(found[0])
+
+    asyncio.run(compare())
+
+
+@given(CHUNKS, CUTS)
+def test_plain_chunks_leave_only_the_last_one(chunks: list[bytes], sizes: list[int]) -> None:
+    reader, content = ChunkReader(), b""
+    for piece in cut(b"".join(chunks), sizes):
+        found, rest = reader.read(piece)
+        assert rest == b""
+        content += found
+    assert reader.is_between_chunks
+    assert reader.read(LAST) == (b"", LAST)
+    assert content == b"".join(one[one.index(b"\r\n") + 2 : -2] for one in chunks)
+
+
+@pytest.mark.parametrize("data", [b"3\r\nabcd\r\n", b"1\r\naX\n", b"1\r\na\rX"])
+def test_a_chunk_longer_than_its_size_is_an_error(data: bytes) -> None:
+    for at in range(len(data)):
+        reader = ChunkReader()
+        with pytest.raises(BadChunk):
+            for piece in cut(data, [at]):
+                reader.read(piece)
+
+
+@pytest.mark.parametrize(
+    ("data", "start"),
+    [
+        (HEAD, len(HEAD)),
+        (b"HTTP/1.1 200 OK\r\ntransfer-encoding:chunked\r\n\r\n1", 46),
+        (HEAD[:-1], None),
+        (b"HTTP/1.1 404 Not Found\r\nTransfer-Encoding: chunked\r\n\r\n", None),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n", None),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nContent-Length: 3\r\n\r\n", None),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nTransfer-Encoding: chunked\r\n\r\n", None),
+    ],
+)
+def test_where_chunks_begin(data: bytes, start: int | None) -> None:
+    assert find_chunks(data) == start
+
+
+async def test_the_events_of_a_stream_are_not_parsed_by_aiohttp(monkeypatch: pytest.MonkeyPatch) -> None:
+    parsed: list[bytes] = []
+
+    def note(self: ResponseHandler, data: bytes) -> None:
+        parsed.append(data)
+        receive_data(self, data)
+
+    receive_data = ResponseHandler.data_received
+    monkeypatch.setattr(aiohttp_protocol, "ResponseHandler", SimpleNamespace(data_received=note))
+    events = [b"data: %d\n\n" % number for number in range(20)]
+    pieces = [HEAD, *map(chunk, events), LAST]
+    found = await receive(ResponseProtocol(asyncio.get_running_loop()), pieces, delivers=True)
+    assert found == (b"".join(events), True)
+    assert parsed == [HEAD, LAST]
