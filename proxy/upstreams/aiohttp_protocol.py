@@ -130,7 +130,7 @@ class ResponseProtocol(ResponseHandler):
             self._chunks, self._parses_chunks = None if start is None else ChunkReader(), True
             if start is not None:
                 self._follow_chunks(data[start:])
-        elif self._chunks is not None:
+        elif data and self._chunks is not None:  # without data, aiohttp's parser goes on with what it has held back
             data = self._read_chunks(self._chunks, data) if self._can_read_chunks() else self._follow_chunks(data)
             if not data:
                 return
@@ -202,6 +202,15 @@ class ResponseProtocol(ResponseHandler):
         elif not self.should_close:
             self.set_exception(too_many_responses())
             self.close()
+
+    def pause_reading(self) -> None:
+        """Pause the connection, and aiohttp's parser only if it has fed the body: else it would stop at the next bytes
+        that it gets."""
+        if self._chunks is None or self._parses_chunks:
+            super().pause_reading()
+        else:
+            self._reading_paused = True
+            self._pause_transport_reading()
 
     def resume_reading(self, resume_parser: bool = True) -> None:
         if self._reading_paused:

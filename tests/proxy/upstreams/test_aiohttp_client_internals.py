@@ -44,6 +44,8 @@ INTERNALS: list[tuple[JsonValue, str, tuple[str, ...]]] = [
     (client_proto.ResponseHandler, "data_received", ("data",)),
     (client_proto.ResponseHandler, "connection_lost", ("exc",)),
     (base_protocol.BaseProtocol, "_reading_paused", ()),
+    (base_protocol.BaseProtocol, "_pause_transport_reading", ()),
+    (base_protocol.BaseProtocol, "pause_reading", ()),
     (base_protocol.BaseProtocol, "_parser", ()),
     (streams.StreamReader, "_buffer", ()),
     (streams.StreamReader, "_eof", ()),

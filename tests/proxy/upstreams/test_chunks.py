@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from types import SimpleNamespace
 
 import pytest
+from aiohttp import StreamReader
 from aiohttp.client_proto import ResponseHandler
 from aiohttp.http_exceptions import HttpProcessingError
 from hypothesis import given
@@ -45,9 +46,10 @@ def cut(data: bytes, sizes: Sequence[int]) -> list[bytes]:
 
 
 class Transport(asyncio.Transport):
-    """Is open until it is closed."""
+    """Is open until it is closed, and tells whether nobody wants to read."""
 
     is_open = True
+    is_paused = False
 
     def is_closing(self) -> bool:
         return not self.is_open
@@ -55,18 +57,21 @@ class Transport(asyncio.Transport):
     def close(self) -> None:
         self.is_open = False
 
-    def pause_reading(self) -> None: ...
+    def pause_reading(self) -> None:
+        self.is_paused = True
 
-    def resume_reading(self) -> None: ...
+    def resume_reading(self) -> None:
+        self.is_paused = False
 
 
 async def receive(handler: ResponseHandler, pieces: Sequence[bytes], *, delivers: bool = False) -> tuple[bytes, bool]:
     """The body that a handler makes of a response in these pieces, and whether it came to its end."""
-    handler.connection_made(Transport())
+    transport = Transport()
+    handler.connection_made(transport)
     if isinstance(handler, ResponseProtocol):
         handler.expect_response()
     else:
-        handler.set_response_params(**RESPONSE_PARAMETERS)
+        handler.set_response_params(**aiohttp_protocol.RESPONSE_PARAMETERS)
     handler.data_received(pieces[0])
     if isinstance(handler, ResponseProtocol):
         assert await handler.read_whole() is None
@@ -79,8 +84,12 @@ async def receive(handler: ResponseHandler, pieces: Sequence[bytes], *, delivers
         handler.delivery = Delivery(content, lambda data: not found.append(data))
         handler.delivery.go_on()
     for piece in pieces[1:]:
+        while transport.is_paused and (data := content.read_nowait()):
+            found.append(data)
         if handler.transport is not None:
             handler.data_received(piece)
+    while transport.is_paused and (data := content.read_nowait()):
+        found.append(data)
     handler.connection_lost(None)
     is_whole = content.is_eof() and content.exception() is None
     if content.exception() is None:
@@ -90,15 +99,33 @@ async def receive(handler: ResponseHandler, pieces: Sequence[bytes], *, delivers
     return b"".join(found), is_whole
 
 
+@pytest.fixture
+def small_buffer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Reading pauses after a few bytes that nobody has taken, and only because of them."""
+    for name in ("begin_http_chunk_receiving", "end_http_chunk_receiving"):
+        monkeypatch.setattr(StreamReader, name, lambda self: None)
+    monkeypatch.setattr(aiohttp_protocol, "RESPONSE_PARAMETERS", {**RESPONSE_PARAMETERS, "read_bufsize": 16})
+
+
+@pytest.mark.usefixtures("small_buffer")
 @pytest.mark.parametrize("delivers", [False, True])
 @given(CHUNKS, ENDS, CUTS, st.integers(0, 100))
 def test_the_body_is_what_the_parser_alone_reads(
     delivers: bool, chunks: list[bytes], end: bytes, sizes: list[int], first: int
 ) -> None:
     body = b"".join(chunks) + end
-    pieces = [HEAD + body[:first], *cut(body[first:], sizes)]
+    compare([HEAD + body[:first], *cut(body[first:], sizes)], delivers=delivers)
 
-    async def compare() -> None:
+
+@pytest.mark.usefixtures("small_buffer")
+@pytest.mark.parametrize("delivers", [False, True])
+@given(st.lists(CHUNKS, max_size=4), ENDS)
+def test_so_it_is_if_each_read_ends_with_a_chunk(delivers: bool, reads: list[list[bytes]], end: bytes) -> None:
+    compare([HEAD, *filter(None, map(b"".join, reads)), *filter(None, [end])], delivers=delivers)
+
+
+def compare(pieces: Sequence[bytes], *, delivers: bool) -> None:
+    async def receive_twice() -> None:
         loop = asyncio.get_running_loop()
         expected = await receive(ResponseHandler(loop), pieces)
         found = await receive(ResponseProtocol(loop), pieces, delivers=delivers)
@@ -108,7 +135,7 @@ def test_the_body_is_what_the_parser_alone_reads(
         else:  # how much comes before an error depends on where the parser notices it
             assert found[0].startswith(expected[0]) or expected[0].startswith(found[0])
 
-    asyncio.run(compare())
+    asyncio.run(receive_twice())
 
 
 @given(CHUNKS, CUTS)

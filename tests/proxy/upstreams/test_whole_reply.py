@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 
 import pytest
 from aiohttp.base_protocol import BaseProtocol
@@ -47,6 +48,11 @@ def parse(data: bytes) -> tuple[RawResponseMessage, bytes] | None:
     return messages[0][0], messages[0][1].read_nowait()
 
 
+def list_fields(headers: Mapping[str, str]) -> list[tuple[str, str]]:
+    """Names and values in their order. The parser spells the names that it knows in its own way."""
+    return [(name.lower(), value) for name, value in headers.items()]
+
+
 @given(_REPLIES)
 def test_it_is_what_the_parser_reads(data: bytes) -> None:
     found = read_whole_reply(data)
@@ -55,7 +61,7 @@ def test_it_is_what_the_parser_reads(data: bytes) -> None:
         assert expected is not None
         message, body = expected
         assert (message.code, message.should_close, body) == (200, False, found.body)
-        assert [*message.headers.items()] == [*found.headers.items()]
+        assert list_fields(message.headers) == list_fields(found.headers)
 
 
 def test_a_plain_reply_is_read() -> None:
