@@ -180,7 +180,7 @@ class ResponseProtocol(ResponseHandler):
         if found and (self.delivery is None or not self.delivery.give(found)):
             content.feed_data(found)
         if rest:
-            self._chunks = None
+            self._chunks = self._content = None
         elif self.delivery is not None:
             self.delivery.go_on()
         return rest
@@ -189,6 +189,7 @@ class ResponseProtocol(ResponseHandler):
         if self._first_read is not None:
             self._begin_response(None)
         super().connection_lost(exc)
+        self._content = None  # it refers to its error, and that to the frames of this connection
         if self.delivery is not None:
             self.delivery.go_on()
 
