@@ -26,43 +26,54 @@ class BadChunk(ValueError):
 
 class ChunkReader:
     """Reads chunks that arrive in any pieces. Its state: how many bytes of a chunk are missing, its last line end
-    included, or the part of a size that has arrived."""
+    included, or the part of a line with a size that has arrived. Chunks often have the size of the one before."""
 
-    __slots__ = ("_missing", "_size")
+    __slots__ = ("_begun", "_line", "_missing", "_size")
 
     def __init__(self) -> None:
         self._missing = 0
-        self._size = b""
+        self._begun = b""
+        self._line, self._size = b"none", 0  # of the chunk before
 
     @property
     def is_between_chunks(self) -> bool:
-        return not self._missing and not self._size
+        return not self._missing and not self._begun
 
     def read(self, data: bytes) -> tuple[bytes, bytes]:
         """The content in the next bytes, and the bytes from the first chunk on that is not plain; empty if all are. The
         reader is not used again after such a chunk. Raises BadChunk."""
-        if self._size:
-            data, self._size = self._size + data, b""
+        if self._begun:
+            data, self._begun = self._begun + data, b""
         parts: list[bytes] = []
         at, end = 0, len(data)
         while at < end:
             if self._missing:
                 at = self._read_content(data, at, parts)
                 continue
-            stop = data.find(_LINE_END, at, at + _WINDOW)
-            digits = data[at:stop] if stop > 0 else b""
-            if not digits and end - at < _WINDOW and _LINE_END not in data[at:]:
-                self._size = data[at:]
-                break
-            if not digits or digits.strip(_HEX) or not (size := int(digits, 16)):
+            if not data.startswith(self._line, at) and not self._read_size(data, at):
+                if self._begun:
+                    break
                 return b"".join(parts), data[at:]
-            at = stop + 2
-            if data[at + size : at + size + 2] == _LINE_END:
-                parts.append(data[at : at + size])
-                at += size + 2
+            at += len(self._line)
+            stop = at + self._size
+            if data[stop : stop + 2] == _LINE_END:
+                parts.append(data[at:stop])
+                at = stop + 2
             else:
-                self._missing = size + 2
+                self._missing = self._size + 2
         return parts[0] if len(parts) == 1 else b"".join(parts), b""
+
+    def _read_size(self, data: bytes, at: int) -> bool:
+        """Read the line with the size of the chunk that begins here. False if it is not plain, or only begun."""
+        stop = data.find(_LINE_END, at, at + _WINDOW)
+        if stop < 0 and len(data) - at < _WINDOW:
+            self._begun = data[at:]
+            return False
+        digits = data[at:stop] if stop > at else b""
+        if not digits or digits.strip(_HEX) or not (size := int(digits, 16)):
+            return False
+        self._line, self._size = data[at : stop + 2], size
+        return True
 
     def _read_content(self, data: bytes, at: int, parts: list[bytes]) -> int:
         """Take what there is of a chunk's content and of its line end, and return where that stops."""
