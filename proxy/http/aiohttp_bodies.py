@@ -14,7 +14,7 @@ from typing import Any, TypeVar, cast
 
 from aiohttp import HttpVersion10, HttpVersion11
 from aiohttp.base_protocol import BaseProtocol
-from aiohttp.helpers import TimerNoop, rfc822_formatted_time
+from aiohttp.helpers import rfc822_formatted_time
 from aiohttp.http_writer import StreamWriter, _serialize_headers
 from aiohttp.streams import EMPTY_PAYLOAD, StreamReader
 from aiohttp.web_request import BaseRequest
@@ -27,6 +27,7 @@ __all__ = [
     "KnownBody",
     "ShortQueue",
     "SingleWriteResponse",
+    "WholeBody",
     "forget_chunks",
     "has_plain_chunks",
     "read_available",
@@ -62,6 +63,8 @@ class ShortQueue(list[_T]):
 def take_rest(content: StreamReader) -> bytes | None:
     """The whole rest of a body of which all has arrived, in one piece; None if that is not so. Most bodies arrive in
     one read, and `readany` would do twelve times as much."""
+    if content.__class__ is WholeBody:
+        return content.take() or None
     if content is EMPTY_PAYLOAD:
         return None
     buffer = content._buffer
@@ -101,38 +104,51 @@ async def read_available(content: StreamReader) -> bytes:
     return take_available(content) or await content.readany()
 
 
-_NO_TIMER = TimerNoop()
 _serialize: Callable[[str, Mapping[str, str]], bytes] = cast(Any, _serialize_headers)  # it takes any mapping
 
 
+class WholeBody(StreamReader):
+    """The body of a request with a known head, `head`, which came in one read. It has nothing of its base class but
+    what is defined here, and so takes a tenth of the steps."""
+
+    __slots__ = ("_data", "head")
+
+    def __init__(self, head: KnownHead[Any], data: bytes) -> None:
+        self.head = head
+        self._data = data
+        self.total_bytes = len(data)
+
+    def take(self) -> bytes:
+        """The whole body, once."""
+        data, self._data = self._data, b""
+        return data
+
+    async def readany(self) -> bytes:
+        """The whole body, then nothing."""
+        return self.take()
+
+    def is_eof(self) -> bool:
+        return True
+
+    def at_eof(self) -> bool:
+        return not self._data
+
+    def exception(self) -> None:
+        """All has arrived."""
+
+    def set_exception(self, exc: type[BaseException] | BaseException, exc_cause: BaseException | None = None) -> None:
+        """What happens now does not matter to a body that has arrived."""
+
+
 class KnownBody(StreamReader):
-    """The body of a request whose head, `head`, was not parsed again, with what has arrived of it. It sets its base
-    class's fields itself, in half of the steps."""
+    """The body of a request with a known head, `head`, which comes in several reads."""
 
     __slots__ = ("head",)
 
-    def __init__(
-        self,
-        protocol: BaseProtocol,
-        limit: int,
-        loop: asyncio.AbstractEventLoop,
-        head: KnownHead[Any],
-        data: bytes,
-        *,
-        is_whole: bool,
-    ) -> None:
-        self._protocol = protocol
-        self._loop = loop
-        self._low_water, self._high_water = limit, 2 * limit
-        self._low_water_chunks = self._high_water_chunks = limit
-        self._buffer = deque((data,)) if data else deque()
-        self._size = self.total_bytes = len(data)
-        self._cursor = self._buffer_offset = self._eof_counter = 0
-        self._eof = is_whole
-        self._http_chunk_splits = self._waiter = self._eof_waiter = self._exception = self.total_compressed_bytes = None
-        self._timer = _NO_TIMER
-        self._eof_callbacks = []
+    def __init__(self, protocol: BaseProtocol, limit: int, head: KnownHead[Any], data: bytes) -> None:
+        super().__init__(protocol, limit, loop=asyncio.get_running_loop())
         self.head = head
+        self.feed_data(data)
 
 
 class _UnchunkedReader(StreamReader):

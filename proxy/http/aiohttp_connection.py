@@ -22,12 +22,13 @@ from aiohttp.web_server import Server
 
 from dragoman.adapters.faults import Fault
 
-from .aiohttp_bodies import KnownBody, ShortQueue
+from .aiohttp_bodies import KnownBody, ShortQueue, WholeBody
+from .aiohttp_request import Request, create_known_request
 from .head_rules import MOST_HEAD_BYTES, find_bad_head, head_too_large, measure_head
 from .known_heads import KnownHead, KnownHeads, KnownRequest, measure_request
 from .parser_errors import to_fault
 
-__all__ = ["Application", "Connection", "Connections", "RequestPayloadError", "get_known_head"]
+__all__ = ["Application", "Connection", "Connections", "RequestPayloadError"]
 
 _LINGER = 2.0  # seconds to read the rest of a refused body, so that the client can read the answer
 _ERROR = ERROR._replace(version=HttpVersion11)
@@ -131,9 +132,11 @@ class Connection(RequestHandler):
         """Answer one request, and say whether the connection stays open. Raises ConnectionError."""
         parsed = _ERROR if message.__class__ is _ErrInfo else message
         no_task = cast(asyncio.Task[None], None)  # a traceback of it would be a cycle of references
-        request = _Request(parsed, payload, self, StreamWriter(self, self._loop), no_task, self._loop)
-        if payload.__class__ is KnownBody:
-            request.known_head = payload.head
+        writer = StreamWriter(self, self._loop)
+        if payload.__class__ is WholeBody or payload.__class__ is KnownBody:
+            request = create_known_request(message, payload, self, writer)
+        else:
+            request = Request(parsed, payload, self, writer, no_task, self._loop)
         self._request_in_progress, self._current_request = True, request
         try:
             try:
@@ -199,10 +202,13 @@ class Connection(RequestHandler):
 
     def _take_known(self, found: KnownRequest[Any]) -> None:
         """Queue a request that the parser does not see."""
-        self._last_head, is_whole = found.head, not found.rest
-        payload = KnownBody(self, self._read_bufsize, self._loop, found.head, found.body, is_whole=is_whole)
-        if not is_whole:
-            self._known_body, self._missing = payload, found.rest
+        self._last_head = found.head
+        payload: WholeBody | KnownBody
+        if found.rest:
+            self._known_body = payload = KnownBody(self, self._read_bufsize, found.head, found.body)
+            self._missing = found.rest
+        else:
+            payload = WholeBody(found.head, found.body)
         self._messages.append((found.message, payload))
         cast(asyncio.Future[None], self._waiter).set_result(None)
 
@@ -363,21 +369,6 @@ class Connection(RequestHandler):
         error = kwargs.get("exc_info")
         if self.transport is not None and not isinstance(error, RequestPayloadError):
             self._application.log_defect(error)
-
-
-class _Request(BaseRequest):
-    """One request. Its response asks `keep_alive` whether the connection stays open."""
-
-    known_head: KnownHead[Any] | None = None
-
-    @property
-    def keep_alive(self) -> bool:
-        return super().keep_alive and not cast(Connection, self.protocol).is_draining
-
-
-def get_known_head(request: BaseRequest) -> KnownHead[Any] | None:
-    """The head of a request, if it was known before the request came."""
-    return request.known_head if isinstance(request, _Request) else None
 
 
 def _to_error(fault: Fault) -> _ErrInfo:

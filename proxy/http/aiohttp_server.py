@@ -1,7 +1,8 @@
 """The HTTP server: aiohttp's low-level server, with the defaults of a gateway.
 
-This module, `aiohttp_connection`, `aiohttp_bodies`, `known_heads` and `parser_errors` alone use parts of aiohttp's
-server that aiohttp does not document; `test_aiohttp_server_internals.py` names them, and the releases that have them.
+This module, `aiohttp_connection`, `aiohttp_request`, `aiohttp_bodies`, `known_heads` and `parser_errors` alone use
+parts of aiohttp's server that aiohttp does not document; `test_aiohttp_server_internals.py` names them, and the
+releases that have them.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from dragoman.proxy.conversations.stores.interface import ResponseStore
 from dragoman.proxy.exchange.exchange import Exchange
 from dragoman.proxy.exchange.large_bodies import BodyWorker
 from dragoman.proxy.exchange.short_way import allows_short_way
-from dragoman.proxy.http.aiohttp_connection import get_known_head
+from dragoman.proxy.http.aiohttp_request import get_known_head
 from dragoman.proxy.http.json_response import create_fault_response, create_response, serialize
 from dragoman.proxy.http.request_body import choose_request_id, create_request_id, get_host, get_path
 from dragoman.proxy.routing.keys import ANYONE

@@ -18,6 +18,7 @@ _END = b"\r\n\r\n"
 _LONGEST = 8 * 1024  # bytes of a head; the parser accepts no longer line
 _MOST_LINES = 100
 _LINES = re.compile(rb"(?:[!#$%&'*+.^_`|~0-9A-Za-z-]+:[\t\x20-\x7e]*\r\n)+")
+_FIELD = re.compile(r"([^:]+):[\t ]*([^\r]*?)[\t ]*\r\n")
 _LENGTH = re.compile(r"[0-9]{1,9}")
 
 
@@ -35,10 +36,7 @@ def read_whole_reply(data: bytes) -> WholeReply | None:
     end = data.find(_END, 0, _LONGEST)
     if end < len(_START) or _LINES.fullmatch(data, len(_START), end + 2) is None:
         return None
-    headers: CIMultiDict[str] = CIMultiDict()
-    for line in data[len(_START) : end].decode("ascii").split("\r\n"):
-        name, _, value = line.partition(":")
-        headers.add(name, value.strip("\t "))
+    headers = CIMultiDict(_FIELD.findall(data[len(_START) : end + 2].decode("ascii")))
     length = headers.get("Content-Length", "")
     if _LENGTH.fullmatch(length) is None or int(length) != len(data) - end - len(_END) or not _is_plain(headers):
         return None

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from dragoman.adapters.faults import Fault
 from dragoman.proxy.http.aiohttp_bodies import SingleWriteResponse
-from dragoman.proxy.http.aiohttp_connection import get_known_head
+from dragoman.proxy.http.aiohttp_request import get_known_head
 from dragoman.proxy.http.aiohttp_server import HttpServer
 from dragoman.proxy.http.known_heads import KnownHeads
 
