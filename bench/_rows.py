@@ -33,6 +33,7 @@ __all__ = [
     "run_provider",
     "script_command",
     "split_cores",
+    "wait_until_idle",
 ]
 
 HERE = Path(__file__).parent

@@ -29,7 +29,7 @@ from _cases import CASES, build_request
 from _flames import profile_load, summarize_stacks
 from _native import CACHE, build_program
 from _processes import free_port, run_process
-from _rows import Cores, Row, measure_case, measure_growth, read_memory_mb, run_provider, split_cores
+from _rows import Cores, Row, measure_case, measure_growth, read_memory_mb, run_provider, split_cores, wait_until_idle
 from _side_page import write_page
 from _side_tables import describe_case, write_report, write_table
 from _targets import DEFAULT, TARGETS, MissingTarget
@@ -148,6 +148,8 @@ def run_targets(names: Sequence[str], rows: Mapping[str, Row], cores: Cores) -> 
         upstream, provider = stack.enter_context(run_provider(cores))
         for name in names:
             start_target(name, rows[name], Path(folder), upstream, cores, stack)
+            if (process := rows[name].process) is not None:
+                wait_until_idle(process)  # what it does after its first answer would slow the next start
         yield provider
 
 

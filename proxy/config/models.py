@@ -76,8 +76,8 @@ class ServerLimits(ConfigModel):
     """The most requests that are served at one time; new ones get 503. Keys with `priority: low` get it when four
     fifths are reached."""
     large_requests: Count = 256
-    """The most requests of more than 64 KiB that may wait to be read, because they are read one after the other; new
-    ones get 503."""
+    """The most large requests that may wait to be read, because they are read one after the other; new ones get 503.
+    Large is more than 64 KiB, or 256 KiB if nothing else about a request needs more than a plain one."""
     memory: Bytes | None = None
     """The memory of the process above which new requests get 503. Default: nine tenths of the container's limit, if
     there is one."""

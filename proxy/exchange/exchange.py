@@ -261,7 +261,7 @@ class Exchange:
         if isinstance(response.body, bytes):
             ctx.record.bytes = len(response.body)
             if (recording := ctx.record.recording) is not None:
-                recording.add(recording.reply, response.body)
+                recording.add_written(recording.reply, response.body)
         return response
 
     def _abort(self, fault: Fault | None) -> StreamResponse:

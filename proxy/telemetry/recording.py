@@ -115,7 +115,7 @@ class CallRecording:
         """Record what is sent; only the last request of a call that is sent again with other credentials."""
         self.request = Message(head)
         if self._recording is not None:
-            self._recording.add(self.request, body)
+            self._recording.add_written(self.request, body)
 
     def record_reply(self, status: int, headers: Mapping[str, str], secrets: tuple[bytes, ...]) -> None:
         """Record the head of a reply, and the credentials that the call carried."""
@@ -200,8 +200,7 @@ class Recording:
         self._count_memory = _count_nothing
 
     def add(self, message: Message, data: bytes) -> None:
-        """Keep more bytes of a message's body, as far as the limits allow. They are copied: what orjson writes may take
-        eight times as much memory as its length says."""
+        """Keep more bytes of a message's body, as far as the limits allow."""
         size = len(data)
         message.length += size
         if size > self._left or size > self._most_of_message - message.kept:
@@ -211,13 +210,19 @@ class Recording:
             data = data[:size]
         message.kept += size
         if message.parts is None:
-            message.parts = []
-        message.parts += (b"%b" % data, perf_counter())
+            message.parts = [data, perf_counter()]
+        else:
+            message.parts += (data, perf_counter())
         size += _CHUNK
         self._left -= size
         self.uncounted += size
         if self.uncounted >= _COUNTED:
             self._count_memory()
+
+    def add_written(self, message: Message, data: bytes) -> None:
+        """Keep bytes that orjson may have written. They are copied, because they may take eight times as much memory as
+        their length says."""
+        self.add(message, b"%b" % data)
 
 
 def _keep_nothing(data: bytes) -> None:
