@@ -84,7 +84,7 @@ class WholeResponse(DownstreamResponse):
         self._response = create_reply_response(attempt.answer.status, data, _create_headers(ctx, attempt))
         ctx.record.bytes = len(data)
         if (recording := ctx.record.recording) is not None:
-            recording.add_written(recording.reply, data)
+            recording.add_copy(recording.reply, data)
 
     async def end(self) -> None:
         ctx = self._ctx
@@ -128,7 +128,7 @@ class StreamedResponse(DownstreamResponse):
         if ctx.record.events and ctx.record.first_token_ms is None:
             ctx.record.first_token_ms = ctx.record.elapsed_ms()
         if (recording := ctx.record.recording) is not None:
-            recording.add_written(recording.reply, data)
+            recording.add_copy(recording.reply, data)
         await self._stream.write(data)
         ctx.record.bytes = self._stream.bytes_written
 
@@ -137,7 +137,7 @@ class StreamedResponse(DownstreamResponse):
         if not self._stream.write_now(data):
             return False
         if record.recording is not None:
-            record.recording.add_written(record.recording.reply, data)
+            record.recording.add_copy(record.recording.reply, data)
         record.bytes = self._stream.bytes_written
         return True
 

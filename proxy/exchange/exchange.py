@@ -25,6 +25,7 @@ from dragoman.adapters.routes import Route
 from dragoman.proxy.config.models import Server
 from dragoman.proxy.conversations.owner_store import OwnerStore
 from dragoman.proxy.conversations.stores.interface import ResponseStore
+from dragoman.proxy.http.aiohttp_request import get_current_task
 from dragoman.proxy.http.deadline import Deadline
 from dragoman.proxy.http.json_response import create_fault_response
 from dragoman.proxy.http.request_body import read_body, read_client_deadline
@@ -84,7 +85,7 @@ class Exchange:
         *,
         is_plain: bool,
     ) -> None:
-        self.deadline = Deadline()
+        self.deadline = Deadline(get_current_task(request))
         self._is_plain = is_plain
         self._request = request
         self._headers = headers
@@ -261,7 +262,7 @@ class Exchange:
         if isinstance(response.body, bytes):
             ctx.record.bytes = len(response.body)
             if (recording := ctx.record.recording) is not None:
-                recording.add_written(recording.reply, response.body)
+                recording.add_copy(recording.reply, response.body)
         return response
 
     def _abort(self, fault: Fault | None) -> StreamResponse:

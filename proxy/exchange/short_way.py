@@ -241,7 +241,7 @@ async def _send(
 ) -> StreamResponse:
     record.bytes = len(reply.data)
     if (recording := record.recording) is not None:
-        recording.add_written(recording.reply, reply.data)
+        recording.add_copy(recording.reply, reply.data)
     response = create_reply_response(reply.status, reply.data, {**reply.headers, **headers})
     await send_large(response, request, deadline, server.write_stall)
     return response

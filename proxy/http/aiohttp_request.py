@@ -6,6 +6,7 @@ them, and the releases that have them.
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any, cast
 
 from aiohttp.http_parser import RawRequestMessage
@@ -16,7 +17,7 @@ from aiohttp.web_request import BaseRequest
 from .aiohttp_bodies import KnownBody, WholeBody
 from .known_heads import KnownHead
 
-__all__ = ["Request", "create_known_request", "get_known_head"]
+__all__ = ["Request", "create_known_request", "get_current_task", "get_known_head"]
 
 
 class Request(BaseRequest):
@@ -55,6 +56,11 @@ def create_known_request(
         "_transport_sockname": connection.sockname,
     }
     return request
+
+
+def get_current_task(request: BaseRequest) -> asyncio.Task[Any] | None:
+    """The running task, without a call of the system for the event loop."""
+    return asyncio.current_task(request._loop)
 
 
 def get_known_head(request: BaseRequest) -> KnownHead[Any] | None:

@@ -115,7 +115,7 @@ class CallRecording:
         """Record what is sent; only the last request of a call that is sent again with other credentials."""
         self.request = Message(head)
         if self._recording is not None:
-            self._recording.add_written(self.request, body)
+            self._recording.add_copy(self.request, body)
 
     def record_reply(self, status: int, headers: Mapping[str, str], secrets: tuple[bytes, ...]) -> None:
         """Record the head of a reply, and the credentials that the call carried."""
@@ -219,8 +219,8 @@ class Recording:
         if self.uncounted >= _COUNTED:
             self._count_memory()
 
-    def add_written(self, message: Message, data: bytes) -> None:
-        """Keep bytes that orjson may have written. They are copied, because they may take eight times as much memory as
+    def add_copy(self, message: Message, data: bytes) -> None:
+        """Keep a copy of bytes that orjson may have written: they may take eight times as much memory as
         their length says."""
         self.add(message, b"%b" % data)
 

@@ -126,6 +126,7 @@ def test_a_request_has_the_fields_that_are_set_for_it() -> None:
     fields = set(web_request.BaseRequest.ATTRS) - web_request.BaseRequest.__dict__.keys()
     known = {"known_head", *(name for name in fields if name.startswith("_"))}
     source = inspect.getsource(create_known_request)
+    assert "_loop" in fields, complaint(web_request.BaseRequest, "_loop")
     made = {line.split('"')[1] for line in source.splitlines() if line.strip().startswith('"_') or "known_head" in line}
     assert made >= known - {"_content_type", "_content_dict", "_stored_content_type"}, complaint(
         web_request.BaseRequest, str(known - made)

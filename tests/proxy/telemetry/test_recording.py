@@ -53,7 +53,7 @@ def test_a_chunk_takes_the_memory_of_its_length() -> None:
     tracemalloc.start()
     try:
         for number in range(1_000):
-            recording.add_written(recording.reply, orjson.dumps({"text": "x" * 2_000, "number": number}))
+            recording.add_copy(recording.reply, orjson.dumps({"text": "x" * 2_000, "number": number}))
         used, _ = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
