@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 __all__ = ["SLICE", "BadEncoding", "DecompressedTooLarge", "Decompressor", "create_decompressor"]
 
@@ -58,15 +58,16 @@ class Decompressor:
             raise DecompressedTooLarge("the decompressed body is too large")
         return out
 
-    def decompress(self, body: bytes) -> Iterator[bytes]:
+    def decompress(self, pieces: Iterable[bytes]) -> Iterator[bytes]:
         """Yield the slices of a whole body one by one, so that a caller can do other work in between.
 
         Raises BadEncoding and DecompressedTooLarge.
         """
-        for start in range(0, len(body), _PIECE):
-            yield self.feed(body[start : start + _PIECE])
-            while self.pending:
-                yield self.feed(b"")
+        for piece in pieces:
+            for start in range(0, len(piece), _PIECE):
+                yield self.feed(piece[start : start + _PIECE])
+                while self.pending:
+                    yield self.feed(b"")
         self.close()
 
     def close(self) -> None:

@@ -27,6 +27,7 @@ from typing import Any, TypeAlias
 import orjson
 
 from dragoman.adapters.faults import Fault
+from dragoman.proxy.http.large_body import LargeBody, list_pieces
 
 from .judge_process import HEAD, read_fault
 
@@ -73,7 +74,7 @@ class BodyJudge:
             self._is_wanted = True
             self._threads.submit(self._start)
 
-    def submit(self, question: Question, body: bytes, found: list[Fault]) -> Future[None]:
+    def submit(self, question: Question, body: bytes | LargeBody, found: list[Fault]) -> Future[None]:
         """Ask the process what is wrong with a request, which is added to `found`."""
         return self._threads.submit(self._ask, question, body, found)
 
@@ -101,7 +102,7 @@ class BodyJudge:
         except OSError as error:
             self._report("body_judge", reason="it does not start", error=str(error))
 
-    def _ask(self, question: Question, body: bytes, found: list[Fault]) -> None:
+    def _ask(self, question: Question, body: bytes | LargeBody, found: list[Fault]) -> None:
         if (process := self._process) is None:
             return
         try:
@@ -112,6 +113,8 @@ class BodyJudge:
                 self._report("body_judge", reason="it has ended", error=str(error))
             text = "the process that judges large requests ended with this one"
             found.append(Fault("overloaded", text, code="overloaded", retry_after=_RETRY_AFTER))
+        if found and not isinstance(body, bytes):
+            body.drop()
 
     def _end(self) -> None:
         process, self._process, self._is_wanted = self._process, None, False
@@ -138,11 +141,12 @@ class _Process:
             self.end()
             raise
 
-    def ask(self, question: Question, body: bytes) -> tuple[Fault, ...]:
+    def ask(self, question: Question, body: bytes | LargeBody) -> tuple[Fault, ...]:
         """What is wrong with a request, if anything is."""
         head = json.dumps(question).encode()
         self._socket.sendall(HEAD.pack(len(head), len(body)) + head)
-        self._socket.sendall(body)
+        for piece in list_pieces(body):
+            self._socket.sendall(piece)
         fields = orjson.loads(self._read())
         return () if fields is None else (read_fault(fields),)
 

@@ -28,6 +28,7 @@ from dragoman.proxy.conversations.stores.interface import ResponseStore
 from dragoman.proxy.http.aiohttp_request import get_current_task
 from dragoman.proxy.http.deadline import Deadline
 from dragoman.proxy.http.json_response import create_fault_response
+from dragoman.proxy.http.large_body import LargeBody, list_pieces
 from dragoman.proxy.http.request_body import read_body, read_client_deadline
 from dragoman.proxy.http.stream_response import ClientDisconnected
 from dragoman.proxy.routing.rate_limits import Limiter
@@ -204,11 +205,12 @@ class Exchange:
             needs_type = not self._state.keys  # see http/browser_rules.py
             body = await read_body(ctx.request, server.body_limit, self.deadline, needs_type=needs_type)
             if (recording := ctx.record.recording) is not None:
-                recording.add(recording.request, body)
+                for piece in list_pieces(body):
+                    recording.add(recording.request, piece)
         ctx.record.request_bytes = len(body)
         if left.parsed is not None:
             ctx.pipeline.receive_object(left.parsed, find_task)
-        elif is_large(body):
+        elif not isinstance(body, bytes) or is_large(body):
             await self._receive_large(ctx, body)
         else:
             ctx.pipeline.receive(body, find_task, server.value_limit)
@@ -221,13 +223,13 @@ class Exchange:
             raise admission.refusal
         self._limiter = limiter
 
-    async def _receive_large(self, ctx: RequestContext, body: bytes) -> None:
+    async def _receive_large(self, ctx: RequestContext, body: bytes | LargeBody) -> None:
         """Read the request while other exchanges go on. Raises Fault."""
         ctx.worker.admit()
         ctx.is_large, ctx.has_long_strings = True, len(body) > LARGE
         self.deadline.enter_phase("large_body", ctx.server.body_timeout)
-        read = partial(ctx.pipeline.receive, body, self._state.find_task, ctx.server.value_limit)
-        await ctx.worker.read(read, self._describe(ctx), body)
+        receive, find_task, limit = ctx.pipeline.receive, self._state.find_task, ctx.server.value_limit
+        await ctx.worker.read(lambda whole: receive(whole, find_task, limit), self._describe(ctx), body)
 
     def _describe(self, ctx: RequestContext) -> Question:
         """The head of the request, for the process that judges it."""

@@ -22,6 +22,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TypeVar
 
 from dragoman.adapters.faults import Fault
+from dragoman.adapters.json_structure import may_exceed_values
+from dragoman.proxy.http.large_body import LargeBody
 
 from .body_judge import BodyJudge, Question, Report
 
@@ -34,7 +36,7 @@ SWITCH = 0.0005
 """Seconds after which the other one runs: the thread or the event loop."""
 
 _SMALL = 8 * 1024
-_MANY = 1_000  # objects and arrays that make a smaller body a large one
+_MANY = 1_500  # values that make a smaller body a large one, also if their marks are inside strings
 _RETRY_AFTER = 1.0
 
 _T = TypeVar("_T")
@@ -57,12 +59,12 @@ class BodyWorker:
             text = f"{self._waiting} large requests wait to be read (server.limits.large_requests)"
             raise Fault("overloaded", text, code="overloaded", retry_after=_RETRY_AFTER)
 
-    async def read(self, read: Callable[[], _T], question: Question, body: bytes) -> _T:
+    async def read(self, read: Callable[[bytes], _T], question: Question, body: bytes | LargeBody) -> _T:
         """What `read` makes of a large request. Raises Fault, from `read` or from the judge."""
         try:
             if self._judge.is_ready:
                 await self._ask_judge(question, body)
-            return await self.run(read)
+            return await self.run(lambda: read(body if isinstance(body, bytes) else body.take()))
         except Fault as fault:
             if fault.owner == "client":
                 self._judge.note_refusal()
@@ -90,7 +92,7 @@ class BodyWorker:
         self._judge.close()
         self._threads.shutdown(wait=False, cancel_futures=True)
 
-    async def _ask_judge(self, question: Question, body: bytes) -> None:
+    async def _ask_judge(self, question: Question, body: bytes | LargeBody) -> None:
         found: list[Fault] = []
         self._begin()
         try:
@@ -114,7 +116,7 @@ class BodyWorker:
 def is_large(body: bytes) -> bool:
     """Whether a body takes so long that others would notice."""
     size = len(body)
-    return size > LARGE or (size > _SMALL and body.count(b"{") + body.count(b"[") > _MANY)
+    return size > LARGE or (size > _SMALL and may_exceed_values(body, _MANY))
 
 
 def _do(work: Callable[[], _T], outcome: list[_T], failed: list[BaseException]) -> None:

@@ -22,6 +22,7 @@ from aiohttp.web_response import StreamResponse
 from dragoman.adapters.call import Call, JsonObject
 from dragoman.adapters.extras import EXTRA_PARAMETERS
 from dragoman.adapters.faults import Fault
+from dragoman.adapters.json_structure import may_exceed_values
 from dragoman.adapters.jsontext import BOM, read_object
 from dragoman.adapters.pipeline import SingleCall, SingleReply, begin_call, has_plain_head
 from dragoman.adapters.routes import Route
@@ -31,6 +32,7 @@ from dragoman.proxy.conversations.stores.interface import ResponseStore
 from dragoman.proxy.http.aiohttp_bodies import take_rest
 from dragoman.proxy.http.deadline import Deadline
 from dragoman.proxy.http.json_response import create_reply_response
+from dragoman.proxy.http.large_body import LargeBody, list_pieces
 from dragoman.proxy.http.request_body import CLIENT_DEADLINES, read_body
 from dragoman.proxy.http.stream_response import send_large
 from dragoman.proxy.routing.keys import Caller
@@ -50,7 +52,7 @@ __all__ = ["NOTHING_DONE", "Leftover", "allows_short_way", "take_short_way"]
 class Leftover(NamedTuple):
     """What the exchange goes on with: the request's body and its parsed form, and the call, if they are there."""
 
-    body: bytes | None = None
+    body: bytes | LargeBody | None = None
     parsed: JsonObject | None = None
     early: EarlyCall | None = None
 
@@ -84,16 +86,20 @@ async def take_short_way(
     if caller is None or (request.content_length or 0) > server.body_limit:
         return NOTHING_DONE
     record.key, record.key_metadata = caller.name, caller.metadata
-    raw = take_rest(request.content)
+    raw: bytes | LargeBody | None = take_rest(request.content)
     if raw is None:
         deadline.enter_phase("body", server.body_timeout)
         raw = await read_body(request, server.body_limit, deadline, needs_type=False)
     if (recording := record.recording) is not None:
-        recording.add(recording.request, raw)
-    if len(raw) > _LARGEST or raw[:3] == BOM:
+        for piece in list_pieces(raw):
+            recording.add(recording.request, piece)
+    most = min(server.value_limit, _MOST_VALUES)
+    if not isinstance(raw, bytes) or len(raw) > _LARGEST or raw[:3] == BOM:
+        return Leftover(raw)
+    if len(raw) > LARGE and may_exceed_values(raw, most):
         return Leftover(raw)
     try:
-        body = read_object(raw, min(server.value_limit, _MOST_VALUES))
+        body = read_object(raw, most)
     except Fault:
         return Leftover(raw)
     candidate = state.find_only_target(body.get("model"), caller)

@@ -30,6 +30,7 @@ __all__ = [
     "WholeBody",
     "forget_chunks",
     "has_plain_chunks",
+    "limit_waiting",
     "read_available",
     "take_available",
     "take_rest",
@@ -74,6 +75,11 @@ def take_rest(content: StreamReader) -> bytes | None:
         return None
     content._size, content._buffer = 0, _NOTHING_LEFT
     return buffer[0]
+
+
+def limit_waiting(content: StreamReader, size: int) -> None:
+    """Make a body hold no more than about `size` bytes before reading pauses."""
+    content._low_water, content._high_water = size, size // 2
 
 
 def take_available(content: StreamReader) -> bytes:

@@ -22,10 +22,11 @@ from aiohttp.web_server import Server
 
 from dragoman.adapters.faults import Fault
 
-from .aiohttp_bodies import KnownBody, ShortQueue, WholeBody
+from .aiohttp_bodies import KnownBody, ShortQueue, WholeBody, limit_waiting
 from .aiohttp_request import Request, create_known_request
 from .head_rules import MOST_HEAD_BYTES, find_bad_head, head_too_large, measure_head
 from .known_heads import KnownHead, KnownHeads, KnownRequest, measure_request
+from .large_reads import PIECE, BoundedReads, ReadTurns
 from .parser_errors import to_fault
 
 __all__ = ["Application", "Connection", "Connections", "RequestPayloadError"]
@@ -52,11 +53,12 @@ class Application(Protocol):
 
 class Connections(Server):
     """What a connection asks its server: whether every response is the last one of its connection, how many
-    connections there may be, and which heads of requests are known."""
+    connections there may be, which heads of requests are known, and when a large body is read."""
 
     is_draining: bool
     most_connections: int
     known_heads: KnownHeads[Any]
+    read_turns: ReadTurns
 
 
 class Connection(RequestHandler):
@@ -171,9 +173,21 @@ class Connection(RequestHandler):
         try:
             async with asyncio.timeout(_LINGER):
                 while not payload.is_eof() and not self._force_close:
-                    await payload.readany()
+                    await self.read_piece(payload)
         except TimeoutError:
             self.close()
+
+    async def read_piece(self, content: StreamReader) -> bytes:
+        """The next bytes of a large body, in the next turn that nobody else reads in; empty at its end. Raises what
+        `readany` raises."""
+        limit_waiting(content, PIECE)
+        if self.transport is not None and not isinstance(self.transport.get_protocol(), BoundedReads):
+            self.transport.pause_reading()
+            self.transport.set_protocol(BoundedReads(self, self._server.read_turns.buffer))
+            if not (self._reading_paused or self._buffer_paused):
+                self.transport.resume_reading()
+        await self._server.read_turns.wait()
+        return await content.readany()
 
     def _expect_next_request(self) -> None:
         self._next_keepalive_close_time = self._loop.time() + self._keepalive_timeout

@@ -19,6 +19,7 @@ from yarl import URL
 
 from .aiohttp_connection import Application, Connection, Connections
 from .known_heads import KnownHeads
+from .large_reads import ReadTurns
 from .parser_errors import MOST_HEADERS
 
 __all__ = ["HttpServer", "create_inner_request", "send_continue"]
@@ -34,6 +35,7 @@ class HttpServer(Connections):
         self._application = application
         self.is_draining = False
         self.known_heads = KnownHeads()
+        self.read_turns = ReadTurns()
 
     def configure(self, header_timeout: float, most_connections: int) -> None:
         """Set the limits of new connections."""

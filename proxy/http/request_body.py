@@ -6,21 +6,23 @@ import asyncio
 import random
 import re
 from collections.abc import Mapping
-from io import BytesIO
+from typing import cast
 
-from aiohttp import HttpVersion11, StreamReader
+from aiohttp import HttpVersion11
 from aiohttp.web_request import BaseRequest
 
 from dragoman.adapters.decompression import BadEncoding, DecompressedTooLarge, Decompressor, create_decompressor
 from dragoman.adapters.faults import Fault
 
 from .aiohttp_bodies import take_rest
-from .aiohttp_connection import RequestPayloadError
+from .aiohttp_connection import Connection, RequestPayloadError
 from .aiohttp_server import send_continue
 from .deadline import Deadline
+from .large_body import LargeBody, list_pieces
 
 __all__ = [
     "CLIENT_DEADLINES",
+    "LARGE",
     "choose_request_id",
     "create_request_id",
     "get_host",
@@ -29,6 +31,9 @@ __all__ = [
     "read_client_deadline",
     "read_plain_body",
 ]
+
+LARGE = 256 * 1024
+"""Bytes of a body after which its rest is read in pieces, and stays so."""
 
 CLIENT_DEADLINES = {"x-request-timeout": 1.0, "x-envoy-expected-rq-timeout-ms": 0.001}
 """The headers that say how long a client waits, the second one as Envoy sends it, and their units in seconds."""
@@ -85,7 +90,7 @@ def get_host(request: BaseRequest) -> str:
     return host or ""
 
 
-async def read_body(request: BaseRequest, limit: int, deadline: Deadline, *, needs_type: bool) -> bytes:
+async def read_body(request: BaseRequest, limit: int, deadline: Deadline, *, needs_type: bool) -> bytes | LargeBody:
     """Read the whole body, and decompress it; `limit` is in bytes, before and after. The deadline's current phase
     limits the time. `needs_type` says whether Content-Type has to be there. Raises Fault."""
     headers = request.headers
@@ -108,18 +113,19 @@ async def read_body(request: BaseRequest, limit: int, deadline: Deadline, *, nee
 
 async def read_plain_body(request: BaseRequest, limit: int, deadline: Deadline) -> bytes:
     """Read a body of any type, without decompression; `limit` is in bytes. Raises Fault."""
-    return await _read(request, limit, deadline)
+    body = await _read(request, limit, deadline)
+    return body if isinstance(body, bytes) else body.take()
 
 
-async def _read(request: BaseRequest, limit: int, deadline: Deadline) -> bytes:
+async def _read(request: BaseRequest, limit: int, deadline: Deadline) -> bytes | LargeBody:
     content = request.content
     if (whole := take_rest(content)) is not None and len(whole) <= limit:
         return whole
     try:
         with deadline:
-            body = whole or await content.readany()
-            if len(body) <= limit and not content.at_eof():
-                body = await _read_rest(content, body, limit)
+            begun = whole or await content.readany()
+            is_whole = len(begun) > limit or content.at_eof()
+            body = begun if is_whole else await _read_rest(request, LargeBody((begun,)), limit)
     except RequestPayloadError as error:
         error.__traceback__ = None  # aiohttp keeps the error: its frames have the body, and would be a cycle
         raise Fault("invalid_request", "the body is not valid HTTP/1.1", code="bad_http") from None
@@ -128,23 +134,21 @@ async def _read(request: BaseRequest, limit: int, deadline: Deadline) -> bytes:
     return body
 
 
-async def _read_rest(content: StreamReader, begun: bytes, limit: int) -> bytes:
-    """Read on, at most until the body is larger than the limit. Unlike `join`, it copies no large body at
-    once."""
-    parts = BytesIO()
-    size = parts.write(begun)
-    while size <= limit and not content.at_eof():
-        size += parts.write(await content.readany())
-    return parts.getvalue()
+async def _read_rest(request: BaseRequest, body: LargeBody, limit: int) -> bytes | LargeBody:
+    """Read on, at most until the body is larger than the limit."""
+    content, connection = request.content, cast(Connection, request.protocol)
+    while len(body) <= limit and not content.at_eof():
+        body.add(await (content.readany() if len(body) < LARGE else connection.read_piece(content)))
+    return body if len(body) > LARGE else body.take()
 
 
-async def _decompress(decompressor: Decompressor, body: bytes) -> bytes:
+async def _decompress(decompressor: Decompressor, body: bytes | LargeBody) -> bytes | LargeBody:
     """Decompress a whole body. Other tasks run between two slices of a large one."""
-    parts = []
-    for part in decompressor.decompress(body):
-        parts.append(part)
+    parts = LargeBody()
+    for part in decompressor.decompress(list_pieces(body)):
+        parts.add(part)
         await asyncio.sleep(0)
-    return b"".join(parts)
+    return parts if len(parts) > LARGE else parts.take()
 
 
 async def _send_continue(request: BaseRequest, expected: str) -> None:

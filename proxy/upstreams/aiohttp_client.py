@@ -37,12 +37,12 @@ from aiohttp.http_exceptions import HttpProcessingError
 from yarl import URL
 
 from dragoman.adapters.call import Headers
+from dragoman.proxy.http.large_reads import BoundedReads
 
 from .aiohttp_protocol import (
     MOST_INTERIM,
     READ_SIZE,
     RESPONSE_PARAMETERS,
-    BoundedReads,
     Delivery,
     ResponseProtocol,
     too_many_responses,
@@ -197,11 +197,11 @@ class Connector(aiohttp.TCPConnector):
     async def _wrap_create_connection(self, *args: Any, **options: Any) -> Any:
         factory, *rest = args
 
-        def create_protocol() -> BoundedReads:
+        def create_protocol() -> BoundedReads[ResponseProtocol]:
             return BoundedReads(factory(), self._buffer)
 
         transport, protocol = await super()._wrap_create_connection(create_protocol, *rest, **options)
-        return transport, cast(BoundedReads, protocol).handler
+        return transport, cast("BoundedReads[ResponseProtocol]", protocol).handler
 
     async def _create_proxy_connection(self, req: Any, traces: Any, timeout: Any) -> Any:  # noqa: ASYNC109
         async with asyncio.timeout(timeout.sock_connect):

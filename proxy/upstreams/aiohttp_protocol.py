@@ -24,7 +24,6 @@ __all__ = [
     "MOST_INTERIM",
     "READ_SIZE",
     "RESPONSE_PARAMETERS",
-    "BoundedReads",
     "Delivery",
     "ResponseProtocol",
     "too_many_responses",
@@ -216,39 +215,6 @@ class ResponseProtocol(ResponseHandler):
     def resume_reading(self, resume_parser: bool = True) -> None:
         if self._reading_paused:
             super().resume_reading(resume_parser)
-
-
-class BoundedReads(asyncio.BufferedProtocol):
-    """Between a transport and a `ResponseProtocol`: the transport reads a limited size at once, into a buffer that is
-    used again. By itself uvloop reads 256 kB, which a stream would hold as long as its client reads nothing."""
-
-    __slots__ = ("_buffer", "_take", "handler")
-
-    def __init__(self, handler: ResponseHandler, buffer: memoryview) -> None:
-        self.handler = handler
-        self._buffer = buffer
-        self._take = handler.data_received
-
-    def get_buffer(self, sizehint: int) -> memoryview:
-        return self._buffer
-
-    def buffer_updated(self, nbytes: int) -> None:
-        self._take(bytes(self._buffer[:nbytes]))
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self.handler.connection_made(transport)
-
-    def connection_lost(self, exc: BaseException | None) -> None:
-        self.handler.connection_lost(exc)
-
-    def eof_received(self) -> None:
-        self.handler.eof_received()
-
-    def pause_writing(self) -> None:
-        self.handler.pause_writing()
-
-    def resume_writing(self) -> None:
-        self.handler.resume_writing()
 
 
 def too_many_responses() -> HttpProcessingError:

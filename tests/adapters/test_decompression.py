@@ -50,11 +50,11 @@ def test_a_whole_body_comes_in_slices_too(coding: str, size: int) -> None:
         decompressor, cut = create_decompressor(coding, size), create_decompressor(coding, size)
         assert decompressor is not None
         assert cut is not None
-        parts = list(decompressor.decompress(FORMS[coding](body)))
+        parts = list(decompressor.decompress([FORMS[coding](body)]))
         assert b"".join(parts) == body
         assert max(map(len, parts)) <= SLICE
         with pytest.raises(BadEncoding):
-            list(cut.decompress(FORMS[coding](body) + b"more"))
+            list(cut.decompress([FORMS[coding](body), b"more"]))
 
 
 @pytest.mark.parametrize("coding", FORMS)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from dragoman.adapters import json_structure
 from dragoman.adapters.faults import Fault
-from dragoman.adapters.json_structure import exceeds_values, get_outline, has_long_number
+from dragoman.adapters.json_structure import exceeds_values, get_outline, has_long_number, may_exceed_values
 from dragoman.adapters.jsontext import read_object
 from dragoman.contract.json_types import JsonValue
 from tests.adapters.step_count import count_steps
@@ -144,3 +144,17 @@ def test_an_outline_is_the_same_in_slices(step: int, monkeypatch: pytest.MonkeyP
     assert whole[0] == b'{"":["","",3,""],"":""}'
     monkeypatch.setattr(json_structure, "_SLICE", 2 * step)
     assert [get_outline(text) for text in texts] == whole
+
+
+@given(MARKS, st.integers(0, 40))
+def test_what_exceeds_the_limit_may_exceed_it(text: str, most: int) -> None:
+    raw = text.encode()
+    if exceeds_values(raw, most) and raw.count(b"\\") <= 32 * most:
+        assert may_exceed_values(raw, most)
+
+
+def test_marks_inside_strings_may_exceed_the_limit() -> None:
+    raw = b'["' + b"{[," * 100 + b'"]'
+    assert may_exceed_values(raw, 100)
+    assert not exceeds_values(raw, 100)
+    assert not may_exceed_values(raw, 300)

@@ -27,6 +27,7 @@ from dragoman.contract.json_types import JsonObject
 from dragoman.proxy.exchange import body_judge
 from dragoman.proxy.exchange.body_judge import BodyJudge
 from dragoman.proxy.exchange.judge_process import judge, read_fault
+from dragoman.proxy.http.large_body import LargeBody
 from tests.proxy.running_proxy import Answer, Proxy, StartProxy
 from tests.proxy.scripted_upstream import StartUpstream, Wire
 from tools.hostile_bodies import Hostile, draw_bodies
@@ -147,6 +148,19 @@ async def test_the_process_refuses_what_the_thread_would(judging: Proxy, monkeyp
     after = await judging.exchanges(2)
     for name in ("status", "outcome", "fault", "fault_kind", "message", "request_bytes"):
         assert before[0].get(name) == after[1].get(name), name
+
+
+async def test_what_the_process_refuses_is_never_joined(judging: Proxy, monkeypatch: pytest.MonkeyPatch) -> None:
+    dropped: list[LargeBody] = []
+    monkeypatch.setattr(LargeBody, "take", lambda self: pytest.fail("it was joined"))
+    monkeypatch.setattr(LargeBody, "drop", lambda self: dropped.append(self))
+    answer = await judging.ask(user="x" * 900_000, temperature="hot")
+    assert (answer.status, answer.error["code"]) == (400, "invalid_type")
+    assert len(dropped) == 1
+
+
+async def test_a_large_body_that_the_process_admits_is_served(judging: Proxy) -> None:
+    assert (await judging.ask(user="x" * 900_000)).status == 200
 
 
 async def test_what_the_process_admits_is_served(judging: Proxy) -> None:

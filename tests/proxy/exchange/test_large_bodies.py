@@ -18,7 +18,7 @@ from dragoman.adapters import dialects, long_strings
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.pipeline import Attempt, Pipeline
 from dragoman.contract.json_types import JsonObject, JsonValue
-from dragoman.proxy.exchange import large_bodies
+from dragoman.proxy.exchange import large_bodies, short_way
 from dragoman.proxy.exchange.large_bodies import BodyWorker, is_large
 from dragoman.proxy.upstreams import http
 from tests.proxy.running_proxy import StartProxy
@@ -223,6 +223,14 @@ async def test_what_is_wrong_in_a_large_body_is_answered_as_in_a_small_one(
     assert (wrong.status, wrong.error["param"]) == (400, "temperature")
     broken = await p.ask()
     assert (broken.status, broken.error["code"]) == (502, "upstream_invalid_json")
+
+
+async def test_a_body_of_many_values_is_not_parsed_in_the_event_loop(
+    proxy: StartProxy, upstream: StartUpstream, wire: Wire, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(short_way, "read_object", lambda *args: pytest.fail("it was parsed"))
+    p = await proxy(await upstream(wire.ok), speak=dialects)
+    assert (await p.ask(stop=[""] * 30_000)).status == 400
 
 
 async def test_a_client_that_leaves_ends_its_exchange_after_the_work(
