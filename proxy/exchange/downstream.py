@@ -12,6 +12,7 @@ from dragoman.adapters.pipeline import STREAM_HEADERS, Attempt
 from dragoman.proxy.http.aiohttp_bodies import SingleWriteResponse
 from dragoman.proxy.http.json_response import create_reply_response
 from dragoman.proxy.http.stream_response import EventStreamResponse, Pings, send_large
+from dragoman.proxy.telemetry.recording import REPLY
 
 from .context import RequestContext
 
@@ -84,7 +85,7 @@ class WholeResponse(DownstreamResponse):
         self._response = create_reply_response(attempt.answer.status, data, _create_headers(ctx, attempt))
         ctx.record.bytes = len(data)
         if (recording := ctx.record.recording) is not None:
-            recording.add_copy(recording.reply, data)
+            recording.add_copy(REPLY, data)
 
     async def end(self) -> None:
         ctx = self._ctx
@@ -128,7 +129,7 @@ class StreamedResponse(DownstreamResponse):
         if ctx.record.events and ctx.record.first_token_ms is None:
             ctx.record.first_token_ms = ctx.record.elapsed_ms()
         if (recording := ctx.record.recording) is not None:
-            recording.add_copy(recording.reply, data)
+            recording.add(REPLY, data)
         await self._stream.write(data)
         ctx.record.bytes = self._stream.bytes_written
 
@@ -137,7 +138,7 @@ class StreamedResponse(DownstreamResponse):
         if not self._stream.write_now(data):
             return False
         if record.recording is not None:
-            record.recording.add_copy(record.recording.reply, data)
+            record.recording.add(REPLY, data)
         record.bytes = self._stream.bytes_written
         return True
 

@@ -37,7 +37,7 @@ from dragoman.proxy.telemetry.journal import Journal
 from dragoman.proxy.telemetry.log import Log
 from dragoman.proxy.telemetry.mask import Mask
 from dragoman.proxy.telemetry.record import MAX_MODEL, MAX_PATH, ExchangeRecord
-from dragoman.proxy.telemetry.recording import RequestHead
+from dragoman.proxy.telemetry.recording import REPLY, REQUEST
 
 from .attempts import try_targets
 from .body_judge import Question
@@ -104,8 +104,7 @@ class Exchange:
         if journal.inspector.is_used:
             journal.inspector.begin(record, request.raw_path)
             if journal.inspector.mode != "off":
-                head = RequestHead(request.method, request.raw_path, request.raw_headers)
-                journal.inspector.begin_recording(record, head)
+                journal.inspector.begin_recording(record, request.method, request.raw_headers)
         if journal.tracing is not None:
             journal.tracing.begin(record, request.method, request.headers)
         self._ctx: RequestContext | None = None
@@ -119,7 +118,7 @@ class Exchange:
             response = await self._respond()
             record.status = response.status
             if (recording := record.recording) is not None:
-                recording.end(response.status, response.headers)
+                recording.record_answer(response.status, response.headers)
             return response
         except ClientDisconnected as error:
             return self._abort(error.fault)
@@ -206,7 +205,7 @@ class Exchange:
             body = await read_body(ctx.request, server.body_limit, self.deadline, needs_type=needs_type)
             if (recording := ctx.record.recording) is not None:
                 for piece in list_pieces(body):
-                    recording.add(recording.request, piece)
+                    recording.add(REQUEST, piece)
         ctx.record.request_bytes = len(body)
         if left.parsed is not None:
             ctx.pipeline.receive_object(left.parsed, find_task)
@@ -264,7 +263,7 @@ class Exchange:
         if isinstance(response.body, bytes):
             ctx.record.bytes = len(response.body)
             if (recording := ctx.record.recording) is not None:
-                recording.add_copy(recording.reply, response.body)
+                recording.add_copy(REPLY, response.body)
         return response
 
     def _abort(self, fault: Fault | None) -> StreamResponse:

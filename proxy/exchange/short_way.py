@@ -39,7 +39,7 @@ from dragoman.proxy.routing.keys import Caller
 from dragoman.proxy.routing.state import RouterState
 from dragoman.proxy.routing.targets import Candidate
 from dragoman.proxy.telemetry.record import ExchangeRecord
-from dragoman.proxy.telemetry.recording import CallRecording
+from dragoman.proxy.telemetry.recording import REPLY, REQUEST, CallRecording
 from dragoman.proxy.telemetry.tracing import TRACE
 from dragoman.proxy.upstreams.interface import UpstreamResponse
 
@@ -92,7 +92,7 @@ async def take_short_way(
         raw = await read_body(request, server.body_limit, deadline, needs_type=False)
     if (recording := record.recording) is not None:
         for piece in list_pieces(raw):
-            recording.add(recording.request, piece)
+            recording.add(REQUEST, piece)
     most = min(server.value_limit, _MOST_VALUES)
     if not isinstance(raw, bytes) or len(raw) > _LARGEST or raw[:3] == BOM:
         return Leftover(raw)
@@ -247,7 +247,7 @@ async def _send(
 ) -> StreamResponse:
     record.bytes = len(reply.data)
     if (recording := record.recording) is not None:
-        recording.add_copy(recording.reply, reply.data)
+        recording.add_copy(REPLY, reply.data)
     response = create_reply_response(reply.status, reply.data, {**reply.headers, **headers})
     await send_large(response, request, deadline, server.write_stall)
     return response

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
-from itertools import count
+from itertools import chain, count
 from typing import Literal, TypeAlias
 
 from .record import ExchangeRecord
-from .recording import CHANGE_SIZE, Recording, RequestHead
+from .recording import CHANGE_SIZE, Recording
 
 __all__ = ["InspectMode", "InspectedExchange", "Inspector"]
 
@@ -102,13 +102,14 @@ class Inspector:
         if self.size > self.limit:
             self._make_room()
 
-    def begin_recording(self, record: ExchangeRecord, head: RequestHead) -> None:
+    def begin_recording(self, record: ExchangeRecord, method: str, headers: Sequence[tuple[bytes, bytes]]) -> None:
         """Give the record of an exchange that begins the recording to write to."""
         entry = self._running[record]
         if entry.is_dropped:
             return
+        head = method, entry.path, headers
         record.recording = entry.recording = Recording(head, self._most_of_exchange, partial(self._count, entry))
-        self._grow(entry, len(b"".join(map(b"".join, head.headers))) + _HEADER * len(head.headers))
+        self._grow(entry, len(b"".join(chain.from_iterable(headers))) + _HEADER * len(headers))
 
     def expect_replay(self, request_id: str, replayed: str) -> None:
         """Take note that the exchange with this id, which is about to begin, repeats another one."""
@@ -127,10 +128,7 @@ class Inspector:
             record.receipt.forget_paths()
         if (recording := record.recording) is not None:
             record.recording = None
-            self._count(entry)
-            recording.release()
-            for one in recording.tries:
-                one.receipt.forget_paths()
+            recording.end()
         elif (receipt := record.receipt) is not None and receipt.changes and not entry.is_dropped:
             self._grow(entry, CHANGE_SIZE * len(receipt.changes))
         entry.duration_ms = record.duration_ms

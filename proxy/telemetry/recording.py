@@ -7,7 +7,6 @@ them; what comes later is counted, and not kept.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from time import perf_counter
 from typing import Any, NamedTuple
 
@@ -17,6 +16,8 @@ from dragoman.adapters.pipeline import TargetPlan
 
 __all__ = [
     "CHANGE_SIZE",
+    "REPLY",
+    "REQUEST",
     "CallRecording",
     "Message",
     "Recording",
@@ -29,6 +30,9 @@ __all__ = [
 _CHUNK = 96  # bytes of memory that a chunk takes besides its content
 _CALL = 2048  # of a call
 _COUNTED = 16 * 1024  # bytes that are counted at once
+_MESSAGES = 4  # at least as many share the memory of an exchange
+REQUEST, REPLY = 0, 1
+"""The sources of what is recorded of the client."""
 CHANGE_SIZE = 320
 """Bytes of memory that a change takes."""
 
@@ -58,35 +62,28 @@ class ReplyHead(NamedTuple):
 
 
 class Message:
-    """One message: `head` as far as it is known, and the body. `length` is the size of the whole body, `kept` that of
-    its chunks, in bytes."""
+    """One message: `head` as far as it is known, and the body in `chunks`, with the `times` when they came, by
+    time.perf_counter. `length` is the size of the whole body, `kept` that of its chunks, in bytes."""
 
-    __slots__ = ("head", "kept", "length", "parts")
+    __slots__ = ("chunks", "head", "kept", "length", "times")
 
-    def __init__(self, head: RequestHead | SentHead | ReplyHead | None = None) -> None:
-        self.head = head
-        self.parts: list[Any] | None = None  # chunk, time, chunk, time, ...
+    def __init__(self) -> None:
+        self.head: RequestHead | SentHead | ReplyHead | None = None
+        self.chunks: list[bytes] = []
+        self.times: list[float] = []
         self.kept = 0
         self.length = 0
-
-    @property
-    def chunks(self) -> list[bytes]:
-        """The body as it came."""
-        return (self.parts or [])[::2]
-
-    @property
-    def times(self) -> list[float]:
-        """When each chunk came, by time.perf_counter."""
-        return (self.parts or [])[1::2]
 
 
 class CallRecording:
     """One call to a provider. `attempt` counts the tries of the exchange from 1, `number` the calls of one try from
-    0. `secrets` are the credentials that the call carried. `add_reply` records more bytes of the reply."""
+    0. `secrets` are the credentials that the call carried. `request` and `reply` are those of `Recording.calls`."""
 
     __slots__ = (
+        "_answered",
         "_recording",
-        "add_reply",
+        "_sent",
+        "_source",
         "attempt",
         "began",
         "ended",
@@ -98,36 +95,50 @@ class CallRecording:
         "target",
     )
 
-    def __init__(self, recording: Recording, target: str, attempt: int, number: int) -> None:
+    request: Message
+    reply: Message
+
+    def __init__(self, recording: Recording, source: int, target: str, attempt: int, number: int) -> None:
         self._recording: Recording | None = recording  # until the call has ended, because it is a cycle of references
+        self._source = source
         self.target = target
         self.attempt = attempt
         self.number = number
-        self.began = perf_counter()
+        self._sent: tuple[bytes, bytes, bytes] | None = None
+        self._answered: tuple[int, Mapping[str, str]] | None = None
+        self.secrets: tuple[bytes, ...] = ()
         self.ended: float | None = None
         self.fault: str | None = None
-        self.request = Message()
-        self.reply = Message()
-        self.add_reply: Callable[[bytes], None] = partial(recording.add, self.reply)  # a cycle too
-        self.secrets: tuple[bytes, ...] = ()
+        self.began = perf_counter()
 
-    def record_request(self, head: SentHead, body: bytes) -> None:
-        """Record what is sent; only the last request of a call that is sent again with other credentials."""
-        self.request = Message(head)
+    def record_request(self, head: tuple[bytes, bytes, bytes], body: bytes) -> None:
+        """Record what is sent: the parts of a SentHead, and the body, which orjson may have written."""
+        self._sent = head
         if self._recording is not None:
-            self._recording.add_copy(self.request, body)
+            self._recording.add_copy(self._source, body)
 
     def record_reply(self, status: int, headers: Mapping[str, str], secrets: tuple[bytes, ...]) -> None:
         """Record the head of a reply, and the credentials that the call carried."""
-        self.reply.head = ReplyHead(status, headers)
+        self._answered = status, headers
         self.secrets = secrets
 
+    def add_reply(self, data: bytes) -> None:
+        """Record more bytes of the reply."""
+        if (recording := self._recording) is not None:
+            recording.add(self._source + 1, data)
+
     def end(self, fault: Fault | None) -> None:
-        """Record how the call ended."""
-        self.ended = perf_counter()
-        self.fault = None if fault is None else fault.code or fault.kind
+        """Record how the call ended. Nothing more of it is recorded."""
         self._recording = None
-        self.add_reply = _keep_nothing
+        if fault is not None:
+            self.fault = fault.code or fault.kind
+        self.ended = perf_counter()
+
+    def show(self, request: Message, reply: Message) -> None:
+        """Take the messages of this call, and give them their heads."""
+        self.request, self.reply = request, reply
+        request.head = None if self._sent is None else SentHead(*self._sent)
+        reply.head = None if self._answered is None else ReplyHead(*self._answered)
 
 
 class TryRecording(NamedTuple):
@@ -144,89 +155,169 @@ class TryRecording(NamedTuple):
 
 class Recording:
     """The messages of one exchange. `most` bytes are kept of it, and a quarter of them of each message; 0 keeps heads
-    alone. `count_memory` is called from time to time; `uncounted` are the bytes that were kept since then."""
+    alone. `head` has the parts of a RequestHead. `count_memory` is called from time to time; `uncounted` are the bytes
+    that were kept since then.
+
+    While the exchange runs, its bytes only go to a log: source, bytes, time, and so on. A source is the number of a
+    message: 0 and 1 are the client's request and reply, 2 and 3 those of the first call. `_sort` makes messages of the
+    log: when someone looks, or when the log has so much that a limit may apply. Without bodies the log has their sizes
+    as soon as the exchange has ended."""
 
     __slots__ = (
-        "_count_memory",
-        "_left",
-        "_most_of_message",
-        "calls",
-        "keeps_bodies",
-        "reply",
-        "request",
-        "tries",
-        "uncounted",
+        *("_answered", "_calls", "_count_memory", "_head", "_is_closed", "_left", "_log", "_logged", "_messages"),
+        *("_most", "_room", "_tries", "uncounted"),
     )
 
-    def __init__(self, head: RequestHead, most: int, count_memory: Callable[[], None]) -> None:
+    def __init__(
+        self, head: tuple[str, str, Sequence[tuple[bytes, bytes]]], most: int, count_memory: Callable[[], None]
+    ) -> None:
+        self._head = head
+        self._most = self._left = most
         self._count_memory = count_memory
         self.uncounted = 0
-        self.keeps_bodies = most > 0
-        self._left = most
-        self._most_of_message = most // 4
-        self.request = Message(head)
-        self.reply = Message()
-        self.calls: list[CallRecording] = []
-        self.tries: list[TryRecording] = []
+        self._is_closed = False
+        self._log: list[Any] = []
+        self._logged = 0  # bytes of the log, without those for which there was room
+        self._room = _COUNTED
+        self._messages: list[Message] | None = None
+        self._answered: tuple[int, Mapping[str, str]] | None = None
+        self._calls: list[CallRecording] = []
+        self._tries: list[tuple[TargetPlan, Receipt, int]] = []
+
+    @property
+    def keeps_bodies(self) -> bool:
+        return self._most > 0
+
+    @property
+    def request(self) -> Message:
+        """The client's request, as far as it is recorded now."""
+        return self._show()[REQUEST]
+
+    @property
+    def reply(self) -> Message:
+        """The client's reply, as far as it is recorded now."""
+        return self._show()[REPLY]
+
+    @property
+    def calls(self) -> list[CallRecording]:
+        """The calls, with what is recorded of their messages now."""
+        messages = self._show()
+        for call, request, reply in zip(self._calls, messages[2::2], messages[3::2], strict=True):
+            call.show(request, reply)
+        return self._calls
+
+    @property
+    def tries(self) -> list[TryRecording]:
+        """The tries in their order."""
+        return [TryRecording(*one) for one in self._tries]
 
     def begin_try(self, plan: TargetPlan, receipt: Receipt) -> None:
         """Record the calls that follow as those of another try."""
-        self.tries.append(TryRecording(plan, receipt, len(receipt.changes)))
+        self._tries.append((plan, receipt, len(receipt.changes)))
 
     def continue_try(self, plan: TargetPlan, receipt: Receipt) -> None:
         """Record that the try goes on with another receipt, which has the same changes to the request."""
-        self.tries[-1:] = [TryRecording(plan, receipt, len(receipt.changes))]
+        self._tries[-1:] = [(plan, receipt, len(receipt.changes))]
 
     def begin_call(self, target: str, receipt: Receipt, number: int) -> CallRecording:
         """Record a call of the try with this receipt."""
-        attempt = len(self.tries)
-        while attempt and self.tries[attempt - 1].receipt is not receipt:
+        tries = self._tries
+        attempt = len(tries)
+        while attempt and tries[attempt - 1][1] is not receipt:
             attempt -= 1
-        call = CallRecording(self, target, attempt, number)
-        self.calls.append(call)
+        calls = self._calls
+        call = CallRecording(self, 2 * len(calls) + 2, target, attempt, number)
+        calls.append(call)
         self.uncounted += _CALL
         return call
 
-    def end(self, status: int | None, headers: Mapping[str, str] | None) -> None:
-        """Record the head of the client's reply, if it has got one."""
-        if status is not None:
-            self.reply.head = ReplyHead(status, headers or {})
-        for one in self.tries:
-            self.uncounted += CHANGE_SIZE * len(one.receipt.changes)
+    def record_answer(self, status: int, headers: Mapping[str, str]) -> None:
+        """Record the head of the client's reply."""
+        self._answered = status, headers
 
-    def release(self) -> None:
-        """Count nothing more: the exchange has ended, or is not kept any more."""
-        self._left = 0
-        self._count_memory = _count_nothing
-
-    def add(self, message: Message, data: bytes) -> None:
+    def add(self, source: int, data: bytes) -> None:
         """Keep more bytes of a message's body, as far as the limits allow."""
-        size = len(data)
-        message.length += size
-        if size > self._left or size > self._most_of_message - message.kept:
-            size = min(self._left, self._most_of_message - message.kept)
-            if size <= 0:
-                return
-            data = data[:size]
-        message.kept += size
-        if message.parts is None:
-            message.parts = [data, perf_counter()]
-        else:
-            message.parts += (data, perf_counter())
-        size += _CHUNK
-        self._left -= size
-        self.uncounted += size
-        if self.uncounted >= _COUNTED:
-            self._count_memory()
+        log = self._log
+        log += (source, data, perf_counter())
+        self._room -= len(data) + _CHUNK
+        if self._room < 0:
+            self._count()
 
-    def add_copy(self, message: Message, data: bytes) -> None:
+    def add_copy(self, source: int, data: bytes) -> None:
         """Keep a copy of bytes that orjson may have written: they may take eight times as much memory as
         their length says."""
-        self.add(message, b"%b" % data)
+        self.add(source, b"%b" % data)
 
+    def end(self) -> None:
+        """The exchange has ended: count the rest, forget what only a running exchange needs, and keep nothing more."""
+        for _, receipt, _ in self._tries:
+            self.uncounted += CHANGE_SIZE * len(receipt.changes)
+            receipt.forget_paths()
+        if not self._most:
+            self._log[1::3] = map(len, self._log[1::3])
+            self._logged, self._room = 0, _COUNTED
+        self._count()
+        self.close()
 
-def _keep_nothing(data: bytes) -> None:
-    """The call has ended."""
+    def close(self) -> None:
+        """Keep nothing more."""
+        self._is_closed, self._room, self._count_memory = True, 0, _count_nothing
+
+    def release(self) -> None:
+        """Keep nothing more, and nothing of what was kept: the exchange has made room for others."""
+        self.close()
+        self._log.clear()
+        self._messages, self._calls, self._tries = None, [], []
+
+    def _count(self) -> None:
+        """Count what the log has got. No limit applies as long as everything together is less than a message may
+        have."""
+        if self._is_closed:
+            del self._log[-3:]
+            return
+        self._fill_log()
+        if self._most - self._left + self._logged > self._most // _MESSAGES:
+            self._sort()
+        self._count_memory()
+
+    def _fill_log(self) -> None:
+        """Count as logged what has taken room, and make room again."""
+        used, self._room = _COUNTED - self._room, _COUNTED
+        self._logged += used
+        self.uncounted += used
+
+    def _show(self) -> list[Message]:
+        """All messages as far as they are recorded now."""
+        if not self._is_closed:
+            self._fill_log()
+        messages = self._sort()
+        messages[REQUEST].head = RequestHead(*self._head)
+        messages[REPLY].head = None if self._answered is None else ReplyHead(*self._answered)
+        return messages
+
+    def _sort(self) -> list[Message]:
+        """Give what is in the log to the messages, as far as the limits allow, and count what that takes instead."""
+        messages = self._messages = self._messages or []
+        messages += [Message() for _ in range(2 * len(self._calls) + 2 - len(messages))]
+        entries, before = iter(self._log), self._left
+        for source, data, at in zip(entries, entries, entries, strict=True):
+            self._keep(messages[source], data, at)
+        self._log.clear()
+        self.uncounted += before - self._left - self._logged
+        self._logged = 0
+        return messages
+
+    def _keep(self, message: Message, data: bytes | int, at: float) -> None:
+        if isinstance(data, int):
+            message.length += data
+            return
+        message.length += len(data)
+        size = min(len(data), self._left, self._most // _MESSAGES - message.kept)
+        if size > 0:
+            message.chunks.append(data[:size])
+            message.times.append(at)
+            message.kept += size
+            self._left -= size + _CHUNK
 
 
 def _count_nothing() -> None:

@@ -28,7 +28,7 @@ from dragoman.proxy.config.models import Provider
 from dragoman.proxy.config.traffic import Timeouts
 from dragoman.proxy.http.aiohttp_bodies import read_available, take_available, take_rest
 from dragoman.proxy.http.tls import create_tls_context
-from dragoman.proxy.telemetry.recording import CallRecording, SentHead
+from dragoman.proxy.telemetry.recording import CallRecording
 from dragoman.proxy.telemetry.sent_secrets import find_credentials, find_secret_headers
 
 from .aiohttp_client import Connector, HttpClient, HttpResponse
@@ -97,7 +97,7 @@ class HttpUpstream:
             if credentials is None:
                 credentials = await self._credentials.fetch_header_lines()
             if recorder is not None:
-                recorder.record_request(SentHead(head, credentials, rest), body)
+                recorder.record_request((head, credentials, rest), body)
             response = await self._client.send(head + credentials + rest, body)
             if not isinstance(response, WholeReply) and response.status == 401:
                 response, credentials = await self._send_again(response, credentials, (head, rest, body))
