@@ -72,9 +72,10 @@ class FakeProvider:
     the dialect's own error instead. An `api_key` is required in the dialect's own way (MindIE has no keys). A `closing`
     fake closes the connection after each reply.
 
-    `requests` has every received request except the controls under `/_fake/`: GET and DELETE `requests`, GET `state`,
-    PUT `script` (a JSON list of behaviours). `connections` counts the opened connections, `open_streams` the active
-    streams, `disconnects` the exchanges that the client left early; `abandoned` has the numbers of their requests.
+    `requests` has the latest `most_requests` received requests, except the controls under `/_fake/`: GET and DELETE
+    `requests`, GET `state`, PUT `script` (a JSON list of behaviours). `connections` counts the opened connections,
+    `open_streams` the active streams, `disconnects` the exchanges that the client left early; `abandoned` has the
+    numbers of their requests.
 
     Raises ValueError for an unknown dialect or profile, InvalidBehaviourError for an unknown behaviour.
     """
@@ -91,6 +92,7 @@ class FakeProvider:
         validate: bool = True,
         closing: bool = False,
         tls: ssl.SSLContext | None = None,
+        most_requests: int = 10_000,
     ) -> None:
         if dialect not in DIALECTS or profile not in load_dialect(dialect).profiles:
             known = ", ".join(f"{name}/{variant}" for name in DIALECTS for variant in load_dialect(name).profiles)
@@ -99,6 +101,7 @@ class FakeProvider:
         self.host, self.port, self._tls, self._closing = host, port, tls, closing
         self.behaviour = behaviour
         self.requests: list[ReceivedRequest] = []
+        self._most_requests = most_requests
         self.abandoned: set[int] = set()
         self.connections = self.open_streams = self.disconnects = 0
         self._number = 0
@@ -214,6 +217,8 @@ class FakeProvider:
         query, headers = dict(request.query), request.headers
         received = ReceivedRequest(self._number, request.method, request.path, query, headers, body, raw)
         self.requests.append(received)
+        if len(self.requests) > self._most_requests:
+            self.abandoned.discard(self.requests.pop(0).number)
         return received
 
     def _build_reply(self, received: ReceivedRequest, raw_path: str) -> Reply:

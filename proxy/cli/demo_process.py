@@ -25,6 +25,8 @@ __all__ = ["Demo", "create_demo_config", "describe_demo"]
 _HOST, _USUAL_PORT = "127.0.0.1", 8080
 _LOSSY = "databricks"
 """The model of the first thing to try: its dialect has no field `user`."""
+_MOST_REQUESTS = 100
+"""How many requests a fake keeps: the demo may run for long."""
 
 
 class Demo:
@@ -39,7 +41,9 @@ class Demo:
 
     async def __aenter__(self) -> Self:
         async with AsyncExitStack() as stack:
-            fakes = [await stack.enter_async_context(FakeProvider(name)) for name in NAMES]
+            fakes = [
+                await stack.enter_async_context(FakeProvider(name, most_requests=_MOST_REQUESTS)) for name in NAMES
+            ]
             port = _find_port() if self._port is None else self._port
             self.proxy = await start(
                 create_demo_config(fakes, port), log_format="console", log_stream=sys.stderr.buffer

@@ -28,6 +28,13 @@ async def test_fake_records_requests(dialect: str, client: ChatClient) -> None:
         assert fake.base_url.startswith("http://127.0.0.1:") and fake.base_url.endswith("/v1") == (dialect == "openai")
 
 
+async def test_fake_keeps_the_latest_requests(client: ChatClient) -> None:
+    async with FakeProvider("openai", most_requests=2) as fake:
+        for text in ("first", "second", "third"):
+            await client.send(fake, text)
+        assert [received.number for received in fake.requests] == [2, 3]
+
+
 async def test_fake_records_path_query_and_body(session: aiohttp.ClientSession) -> None:
     async with FakeProvider("azure") as fake:
         async with session.post(f"{fake.base_url}/nowhere?a=1", data=b"\xff") as response:
