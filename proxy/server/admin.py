@@ -9,20 +9,18 @@ from __future__ import annotations
 import asyncio
 import hmac
 from collections.abc import Awaitable, Callable, Mapping
-from functools import partial
 from typing import TypeAlias
 
 from aiohttp.web_request import BaseRequest
 from aiohttp.web_response import Response, StreamResponse
 
-from dragoman.adapters.call import JsonObject
 from dragoman.adapters.faults import Fault
 from dragoman.proxy.config.models import Server
 from dragoman.proxy.http.aiohttp_server import HttpServer
 from dragoman.proxy.http.browser_rules import BrowserRules
 from dragoman.proxy.http.json_response import create_response, serialize
 from dragoman.proxy.http.request_body import get_host, get_path
-from dragoman.proxy.telemetry.exposition import Exposition
+from dragoman.proxy.telemetry.exposition import write_exposition
 from dragoman.proxy.telemetry.metrics import ExchangeMetrics
 
 from .gateway import HEALTH, Gateway
@@ -46,12 +44,11 @@ def create_pages(
     gateway: Gateway, server: HttpServer, metrics: ExchangeMetrics, reloads: ReloadStatus
 ) -> dict[str, MakeAnswer]:
     """What the admin listener answers, by path."""
-    limits: list[JsonObject] = []
-    exposition = Exposition(metrics, partial(read_gauges, gateway, server, reloads, limits))
 
     async def write_metrics(request: BaseRequest) -> tuple[int, bytes, str]:
-        limits[:] = [limit async for limit in list_limits(gateway.state)]
-        return (200, *exposition.write(request.headers.get("Accept", "")))
+        limits = [limit async for limit in list_limits(gateway.state)]
+        gauges = read_gauges(gateway, server, reloads, limits)
+        return (200, *write_exposition(metrics, gauges, request.headers.get("Accept", "")))
 
     async def write_health(request: BaseRequest) -> tuple[int, bytes, str]:
         path = get_path(request)

@@ -5,7 +5,7 @@ Source: Prometheus, Exposition formats; OpenMetrics 1.0; Prometheus, Metric and 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from itertools import accumulate
 from typing import NamedTuple
 
@@ -16,7 +16,7 @@ from prometheus_client.registry import Collector
 
 from .metrics import Counter, ExchangeMetrics, Histogram, Labels
 
-__all__ = ["Exposition", "Gauge"]
+__all__ = ["Gauge", "write_exposition"]
 
 _PREFIX = "dragoman_"
 
@@ -30,30 +30,26 @@ class Gauge(NamedTuple):
     values: Iterable[tuple[Labels, float]]
 
 
-class Exposition:
-    """The metrics of one proxy, its process included. `read_gauges` reads what is not counted."""
-
-    def __init__(self, metrics: ExchangeMetrics, read_gauges: Callable[[], Iterable[Gauge]]) -> None:
-        self._registry = CollectorRegistry()
-        self._registry.register(_MetricsCollector(metrics, read_gauges))
-        ProcessCollector(registry=self._registry)
-
-    def write(self, accept: str) -> tuple[bytes, str]:
-        """The text in a format that the header `accept` names, and its Content-Type."""
-        encode, content_type = choose_encoder(accept)
-        return encode(self._registry), content_type
+def write_exposition(metrics: ExchangeMetrics, gauges: Iterable[Gauge], accept: str) -> tuple[bytes, str]:
+    """The metrics of one proxy, its process included, in a format that the header `accept` names, and its Content-Type.
+    The gauges are what is not counted."""
+    registry = CollectorRegistry()
+    registry.register(_MetricsCollector(metrics, gauges))
+    ProcessCollector(registry=registry)
+    encode, content_type = choose_encoder(accept)
+    return encode(registry), content_type
 
 
 class _MetricsCollector(Collector):
-    def __init__(self, metrics: ExchangeMetrics, read_gauges: Callable[[], Iterable[Gauge]]) -> None:
+    def __init__(self, metrics: ExchangeMetrics, gauges: Iterable[Gauge]) -> None:
         self._metrics = metrics
-        self._read_gauges = read_gauges
+        self._gauges = gauges
 
     def collect(self) -> Iterator[Metric]:
         """Every family, with a copy of its numbers."""
         yield from map(_make_counter, self._metrics.counters)
         yield from map(_make_histogram, self._metrics.histograms)
-        yield from map(_make_gauge, self._read_gauges())
+        yield from map(_make_gauge, self._gauges)
 
 
 def _make_counter(counter: Counter) -> CounterMetricFamily:

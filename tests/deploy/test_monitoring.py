@@ -6,8 +6,7 @@ import json
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator
-from functools import partial
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,7 @@ from ruamel.yaml import YAML
 
 from dragoman.proxy.config.models import Config
 from dragoman.proxy.server.lifecycle import start
-from dragoman.proxy.telemetry.exposition import Exposition, Gauge
+from dragoman.proxy.telemetry.exposition import Gauge, write_exposition
 from dragoman.proxy.telemetry.metrics import ExchangeMetrics
 from tests.tables import for_each
 
@@ -52,8 +51,7 @@ async def describe_metrics() -> dict[str, set[str]]:
             names[f"dragoman_{histogram.name}_{end}"] = set(histogram.names)
     gauges = await list_gauges()
     names |= {f"dragoman_{gauge.name}": set(gauge.names) for gauge in gauges}
-    exposition = Exposition(metrics, lambda: ())
-    for family in text_string_to_metric_families(exposition.write("")[0].decode()):
+    for family in text_string_to_metric_families(write_exposition(metrics, (), "")[0].decode()):
         names |= {sample.name: set(sample.labels) for sample in family.samples}
     return names
 
@@ -64,13 +62,12 @@ async def list_gauges() -> list[Gauge]:
 
     found: list[Gauge] = []
 
-    def keep(read: partial[Iterator[Gauge]]) -> Iterator[Gauge]:
-        found.extend(read())
-        return iter(found)
+    def keep(metrics: ExchangeMetrics, gauges: Iterable[Gauge], accept: str) -> tuple[bytes, str]:
+        found.extend(gauges)
+        return write_exposition(metrics, found, accept)
 
-    original = admin.Exposition
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(admin, "Exposition", lambda metrics, read: original(metrics, partial(keep, read)))
+        patch.setattr(admin, "write_exposition", keep)
         server = {"port": 0, "admin_port": 0, "drain": {"delay": 0.001}}
         running = await start(Config.model_validate({"server": server, "store": {"kind": "none"}}))
         assert running.admin is not None
