@@ -12,7 +12,7 @@ the provider. Requests that become several calls are not hedged either.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
@@ -118,7 +118,7 @@ class Race:
         """Wait until one of them has ended. What interrupts the exchange interrupts them. Raises what they raise."""
         try:
             with self._ctx.deadline:
-                await asyncio.wait(self._list_running(), timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+                await _wait_for_one(self._list_running(), seconds)
         except Fault as fault:
             self._interruption = fault
             for one in self._contenders:
@@ -208,3 +208,28 @@ class _Contender(DownstreamResponse):
 
     def close(self) -> None:
         """The timers are those of the response."""
+
+
+async def _wait_for_one(tasks: Sequence[asyncio.Task[Fault | None]], seconds: float | None) -> None:
+    """Wait until one of the tasks has ended, or for so many seconds. Cancels none of them.
+
+    `asyncio.wait` of Python 3.14 refers to the waiting task. If that is cancelled, its exception refers to the frames,
+    and only the garbage collector frees what they hold.
+    """
+    loop = asyncio.get_running_loop()
+    over: asyncio.Future[None] = loop.create_future()
+
+    def wake(_: object = None) -> None:
+        if not over.done():
+            over.set_result(None)
+
+    timer = None if seconds is None else loop.call_later(seconds, wake)
+    for task in tasks:
+        task.add_done_callback(wake)
+    try:
+        await over
+    finally:
+        if timer is not None:
+            timer.cancel()
+        for task in tasks:
+            task.remove_done_callback(wake)
