@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import errno
+import os
 import socket
 from collections.abc import Callable
 
@@ -18,7 +20,13 @@ _BACKLOG = 1024
 async def listen(create_protocol: Callable[[], asyncio.BaseProtocol], host: str, port: int) -> asyncio.Server:
     """Listen at an address. The accepted sockets have the options of the listening one. Raises OSError."""
     loop = asyncio.get_running_loop()
-    listener = await loop.create_server(create_protocol, host, port, backlog=_BACKLOG, start_serving=False)
+    try:
+        listener = await loop.create_server(create_protocol, host, port, backlog=_BACKLOG, start_serving=False)
+    except OSError as error:
+        if error.errno is not None:
+            raise
+        number = errno.EADDRNOTAVAIL  # the only one that asyncio raises without its number, since Python 3.13
+        raise OSError(number, os.strerror(number)) from error
     if option := getattr(socket, "TCP_NOTSENT_LOWAT", None):  # Linux and macOS have it
         for one in listener.sockets:
             one.setsockopt(socket.IPPROTO_TCP, option, MOST_UNSENT)
