@@ -9,14 +9,14 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated
 from urllib.parse import urlsplit
 
 import typer
 from typer import Option
 
-from dragoman.adapters.registry import NAMES
 from dragoman.contract.option_groups import expand_groups
+from dragoman.contract.options import DialectName
 from dragoman.proxy.cli.options import exit_on_config_errors, exit_with_error, read_environment
 from dragoman.proxy.cli.terminal import remove_controls
 
@@ -26,11 +26,6 @@ if TYPE_CHECKING:
     from dragoman.contract.learning.findings import Findings
 
 __all__ = ["learn", "name_provider"]
-
-if TYPE_CHECKING:
-    DialectName: TypeAlias = str
-else:
-    DialectName = Literal[NAMES]
 
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 _COMMON_PARTS = ("api", "www", "com", "org", "net", "io", "ai", "openai", "v1")
