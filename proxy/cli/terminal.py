@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
 __all__ = ["remove_controls"]
 
-_CONTROLS = {code: None for code in (*range(32), *range(127, 160), *range(0xD800, 0xE000)) if chr(code) not in "\n\t"}
+_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]+")
 """Control characters, and halves of surrogate pairs, which cannot be printed."""
 
 
 def remove_controls(text: str) -> str:
     """The text without the characters that a terminal would obey instead of showing."""
-    return text.translate(_CONTROLS)
+    return _CONTROLS.sub("", text)

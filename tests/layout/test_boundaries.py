@@ -46,6 +46,7 @@ print(*sys.modules)
 """
 OVER_HTTP = """
 server: {port: 0, drain: {delay: 1ms}}
+store: {kind: none}
 models: {m: {targets: [{provider: p}]}}
 providers:
   p: {dialect: openai, base_url: "http://127.0.0.1:9/v1"}
@@ -65,7 +66,14 @@ NOT_TO_SERVE = (
     "dragoman.local_engine.model_folder.folder",
     "dragoman.proxy.upstreams.litellm",
     "dragoman.contract",
+    "dragoman.proxy.conversations.stores.sqlite",
+    "sqlite3",
+    "jsonschema",
+    "jinja2",
+    "httpx",
 )
+"""Not even with the first answer, if the configuration names neither a store nor an engine."""
+
 OF_SERVE = {"application", "main", "onboarding", "options", "serve", "server_process", "terminal"}
 """The modules of the command line that `serve` loads: none of another command."""
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterable, Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from dragoman.proxy.telemetry.usage_rows import KeyDay, UsageRow
 
 from .interface import ResponseStore
+
+if TYPE_CHECKING:
+    import sqlite3  # only a store of the kind sqlite loads it
 
 __all__ = [
     "COUNT_ATTEMPTS",
