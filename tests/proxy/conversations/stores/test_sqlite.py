@@ -201,7 +201,7 @@ async def test_a_path_below_a_file_is_refused(open_sqlite: SqliteOpener, tmp_pat
     assert "not a folder" in str(error) or "Not a directory" in str(error)
 
 
-@pytest.mark.parametrize(("name", "words"), [("x" * 300, "too long"), ("a\0b", "null byte")])
+@pytest.mark.parametrize(("name", "words"), [("x" * 300, "too long"), ("a\0b", "embedded null")])
 async def test_an_impossible_file_name_is_refused(
     open_sqlite: SqliteOpener, tmp_path: Path, name: str, words: str
 ) -> None:
