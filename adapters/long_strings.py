@@ -12,7 +12,7 @@ valid, or no value in it is the mark; and what is between two quotes, and cannot
 slice. In each of these cases, and for a text that is not valid, orjson parses the whole text as it is.
 
 To write a value is the same the other way round. orjson takes even longer for that if a string is not ASCII, because
-it also keeps the string's UTF-8. The text grows by slices: the memory for all of it would be a long call too.
+it also keeps the string's UTF-8. The memory for the text is there from the beginning: to grow may mean to copy all.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ import orjson
 
 __all__ = ["LARGE", "parse_json", "write_json"]
 
-LARGE = 4 * 1024 * 1024
+LARGE = 1024 * 1024
 """Bytes of a text that may have strings which are worked on in slices."""
 
 _LONG = 1024 * 1024  # bytes of a string
@@ -48,7 +48,7 @@ def write_json(value: Any) -> bytes:
     """As `orjson.dumps`, for a value of strings, numbers, objects and arrays. Raises JSONEncodeError."""
     strings: dict[str, str] = {}
     pieces = orjson.dumps(_mark_long_strings(value, strings))
-    written, at = BytesIO(), 0
+    written, at = BytesIO(bytes(len(pieces) + sum(map(len, strings.values())))), 0
     for mark, string in strings.items():
         place = pieces.index(mark.encode())
         written.write(pieces[at:place])
@@ -56,6 +56,7 @@ def write_json(value: Any) -> bytes:
             written.write(orjson.dumps(string[start : start + _SLICE])[1:-1])
         at = place + len(mark)
     written.write(pieces[at:])
+    written.truncate()
     return written.getvalue()
 
 

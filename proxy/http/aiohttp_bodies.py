@@ -42,8 +42,8 @@ __all__ = [
 
 _T = TypeVar("_T")
 
-_NOTHING_LEFT: deque[bytes] = deque(maxlen=0)
-"""What is left of a body that was taken as a whole."""
+_NOTHING_LEFT = cast("deque[bytes]", ())
+"""What is left of a body that was taken as a whole. Nothing can be added to it."""
 
 
 class ShortQueue(list[_T]):

@@ -36,8 +36,9 @@ class LargeBody:
         return iter(self._pieces)
 
     def take(self) -> bytes:
-        """The whole body, once: each piece is freed as soon as it has been copied. Other threads run meanwhile."""
-        whole = BytesIO()
+        """The whole body, once: each piece is freed as soon as it has been copied. Other threads run meanwhile. The
+        memory is there from the beginning: to grow may mean to copy all."""
+        whole = BytesIO(bytes(self._size))
         while self._pieces:
             whole.write(self._pieces.popleft())
         self._size = 0

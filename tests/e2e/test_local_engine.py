@@ -25,7 +25,7 @@ from dragoman.local_engine.export.decoder_graph import ExportOptions
 from dragoman.local_engine.export.exporter import export_random_model
 from dragoman.local_engine.export.spec import ModelSpec
 from dragoman.proxy.config.models import Config
-from dragoman.proxy.server.lifecycle import start
+from dragoman.proxy.server.lifecycle import RunningProxy, start
 from dragoman.proxy.upstreams.supervision.supervisor import Supervisor
 from tests.dialects import DIALECTS
 
@@ -203,11 +203,7 @@ async def test_kill_9_under_load(
     streams = [asyncio.ensure_future(one) for one in asked]
     async with AsyncOpenAI(base_url=house.base_url, api_key="any", max_retries=0) as sdk:
         events: Any = await sdk.responses.create(model="tiny", input="hello", max_output_tokens=400, stream=True)
-        for _ in range(1000):
-            if (await statistics(engine.socket))["running"] == 5:
-                break
-            await asyncio.sleep(0.01)
-        await asyncio.sleep(0.2)
+        await begin_streams(house.proxy, 5)
         os.kill(before, signal.SIGKILL)
         kinds = []
         with pytest.raises(APIError, match="the reply was cut short"):
@@ -227,6 +223,16 @@ async def statistics(socket: Path) -> JsonValue:
     connector = aiohttp.UnixConnector(str(socket))
     async with aiohttp.ClientSession(connector=connector) as session, session.get("http://engine/health") as answer:
         return await answer.json()
+
+
+async def begin_streams(proxy: RunningProxy, count: int) -> None:
+    """Return once the clients have the heads of so many streams."""
+    for _ in range(6000):
+        begun = [getattr(one, "_downstream", None) for one in proxy._gateway.running]
+        if sum(one is not None and one.response is not None for one in begun) == count:
+            return
+        await asyncio.sleep(0.01)
+    pytest.fail(f"there were never {count} streams")
 
 
 async def running(engine: Supervisor, count: int) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 
+import pytest
 from aiohttp.base_protocol import BaseProtocol
 from aiohttp.streams import StreamReader
 
@@ -39,6 +40,8 @@ async def test_a_body_that_was_taken_as_a_whole_is_empty_and_holds_nothing() -> 
         body.feed_eof()
         assert take_rest(body) == b"all"
         assert (take_rest(body), await body.readany(), body.at_eof()) == (None, b"", True)
+        with pytest.raises(AttributeError):
+            body._buffer.append(b"more")
     assert first._buffer is second._buffer
 
 
