@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
-import secrets
+import time
 from dataclasses import dataclass, field
 
 from dragoman.adapters.call import JsonObject
@@ -13,7 +14,10 @@ __all__ = ["ITEM_PREFIXES", "StoredResponse", "find_response_id", "new_item_id",
 ITEM_PREFIXES = frozenset({"msg", "rs", "fc", "ctc"})
 """Prefixes of the ids of items that no provider is shown later: they may name the response."""
 
-_ITEM_ID = re.compile(rf"(?:{'|'.join(sorted(ITEM_PREFIXES))})_([0-9a-f]{{32}})[0-9a-f]{{2,}}")
+_ITEM_ID = re.compile(
+    rf"(?:{'|'.join(sorted(ITEM_PREFIXES))})_(?:([0-9a-f]{{44}})[0-9a-f]{{2,}}|([0-9a-f]{{32}})[0-9a-f]{{2,11}})"
+)
+"""With the digits of a response's id: 44, or the 32 that earlier versions made."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +42,10 @@ class StoredResponse:
 
 
 def new_response_id() -> str:
-    """Make an id that nobody can guess: `resp_` and 128 random bits in hexadecimal."""
-    return f"resp_{secrets.token_hex(16)}"
+    """Make an id that nobody can guess: `resp_`, the milliseconds since 1970 in 48 bits, and 128 random bits, all in
+    hexadecimal. Ids of the same time are next to each other in the index of a store, which writes fewer pages for
+    them than for random ids (as UUIDs of version 7, RFC 9562)."""
+    return f"resp_{time.time_ns() // 1_000_000:012x}{os.urandom(16).hex()}"
 
 
 def new_item_id(response_id: str, prefix: str, number: int) -> str:
@@ -51,4 +57,4 @@ def new_item_id(response_id: str, prefix: str, number: int) -> str:
 def find_response_id(item_id: str) -> str | None:
     """The id of the response that `new_item_id` made an item's id for; None if it did not make this one."""
     found = _ITEM_ID.fullmatch(item_id)
-    return None if found is None else f"resp_{found[1]}"
+    return None if found is None else f"resp_{found[1] or found[2]}"

@@ -50,7 +50,7 @@ _OF_THE_END = frozenset({"native_finish_reason", "sequence_number", "obfuscation
 """What may appear where values are compared by path: the finish reason's change says why."""
 _POSITIONS = frozenset({"output_index", "content_index", "summary_index", "annotation_index"})
 """Items, and parts that the provider left out, may get other positions in a stream."""
-_MADE = re.compile(r"= '([a-z]+_[0-9a-f]{32}|\{\})' (was|appeared)")
+_MADE = re.compile(r"= '([a-z]+_[0-9a-f]{32}(?:[0-9a-f]{12})?|\{\})' (was|appeared)")
 """Holes about ids that dragoman made, and about the arguments of a call that has none."""
 _OWN_KEYS = {"service_tier", "err_msg", "extra_fields", "reasoning"}
 """Keys whose values are forwarded as the provider has them."""

@@ -30,7 +30,7 @@ __all__ = ["ReplyCase", "draw_reply", "draw_stream"]
 _FORMS = ("plain", "plain", "ascii", "compact", "bom", "utf-16", "cut", "flip", "twice", "latin", "duplicate")
 _TYPES = ("text/event-stream", "application/json", "text/plain", "application/octet-stream", "text/html", "", "x")
 _STATUSES = (200, 200, 200, 201, 206, 204, 301, 400, 401, 404, 413, 422, 429, 500, 503, 529, 0)
-_ID = re.compile(rb"_[0-9a-f]{32}")
+_ID = re.compile(rb"_(?:[0-9a-f]{44}|[0-9a-f]{32})")
 _BROKEN = Fault("upstream_unreachable", "provider: the connection broke", code="upstream_disconnected")
 
 

@@ -11,7 +11,7 @@ from dragoman.adapters.call import Call, Context, JsonObject, Target
 from dragoman.adapters.changes import Receipt
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.pipeline.conversation import Conversation
-from dragoman.adapters.responses.stored import StoredResponse, find_response_id
+from dragoman.adapters.responses.stored import StoredResponse, find_response_id, new_item_id
 
 SAID = {"type": "output_text", "text": "hello", "annotations": [], "logprobs": []}
 MESSAGE = {"type": "message", "id": "m1", "role": "assistant", "status": "completed", "content": [SAID]}
@@ -171,6 +171,13 @@ def test_ids_of_items_name_their_response_and_ids_that_providers_see_do_not(ask:
     assert all(len(item_id) <= 64 for item_id in made)
     for prefix in ("call", "ws", "resp"):
         assert response_id[5:] not in ctx.new_id(prefix)
+
+
+@pytest.mark.parametrize("digits", [32, 44])
+@pytest.mark.parametrize("number", [0, 255, 256, 99_999])
+def test_ids_of_items_name_responses_of_this_version_and_of_earlier_ones(digits: int, number: int) -> None:
+    response_id = "resp_" + "9af0" * (digits // 4)
+    assert find_response_id(new_item_id(response_id, "msg", number)) == response_id
 
 
 @pytest.mark.parametrize("item_id", ["", "msg_1", f"msg_{'0' * 32}", f"call_{'0' * 34}", f"msg_{'0' * 34}\n", "\ud800"])

@@ -23,7 +23,7 @@ async def test_a_response_is_found_again_and_deleted(
     made = await place.ask(client, streamed, model=kind, input="hello", instructions="be brief", metadata={"a": "b"})
     assert made.store is True
     assert made.id.startswith("resp_")
-    assert len(made.id) == 37
+    assert len(made.id) == 49
     again = await client.responses.retrieve(made.id, include=["message.output_text.logprobs"])
     assert again.to_dict() == made.to_dict() | {"output": again.to_dict()["output"]}
     assert again.output_text == made.output_text

@@ -18,7 +18,7 @@ from dragoman.proxy.cli.main import app
 from .served import ServedProxy, model_of, open_proxy, provider_of, write_request
 from .streams import PAIRS, Pair, TornStream, recorded_streams, torn_streams
 
-_ID = re.compile(rb"[0-9a-f]{32}")
+_ID = re.compile(rb"[0-9a-f]{44}|[0-9a-f]{32}")
 _TIME = re.compile(rb'"(created|created_at|completed_at)": ?[0-9.]+')
 _FAULT = re.compile(r"^  kind: (\w+), the \w+'s fault(?:, code (\w+))?$", re.MULTILINE)
 _STATUS = re.compile(r"^  the client gets: status (\d+)\n(.*)\Z", re.MULTILINE | re.DOTALL)

@@ -8,6 +8,7 @@ import threading
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, nullcontext
 from itertools import groupby
+from os import urandom
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TypeAlias
@@ -17,7 +18,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from dragoman.adapters.call import JsonObject
-from dragoman.adapters.responses.stored import new_item_id
+from dragoman.adapters.responses.stored import new_item_id, new_response_id
 from dragoman.proxy.conversations.stores.interface import (
     OverLimit,
     ResponseStore,
@@ -137,6 +138,22 @@ async def test_an_item_whose_id_names_its_response_is_found(
     assert await store._reader.run(lambda connection: connection.execute(items).fetchone()) == (1,)
     await store.delete("me", kept.id)
     assert await store.find_by_items("me", [own], 9) == []
+
+
+async def test_ids_that_are_ordered_by_time_let_a_commit_write_fewer_pages(
+    open_sqlite: SqliteOpener, record: RecordFactory, tmp_path: Path
+) -> None:
+    """The index of the ids is one page long at first, and grows: a random id is on any of its pages."""
+    sizes = []
+    for name, create_id in (("ordered", new_response_id), ("random", lambda: f"resp_{urandom(22).hex()}")):
+        store = await open_sqlite(path=tmp_path / name)
+        for _ in range(8):  # more than one commit, and no log that is moved into the file
+            await save_together(store, [record(id=create_id()) for _ in range(200)])
+        await store._writer.run(lambda connection: connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall())
+        for _ in range(8):
+            await save_together(store, [record(id=create_id()) for _ in range(4)])
+        sizes.append((tmp_path / f"{name}-wal").stat().st_size)
+    assert sizes[0] < 0.8 * sizes[1]
 
 
 async def check_total(store: SqliteStore) -> None:

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import pytest
 
+from dragoman.adapters.responses import stored
 from dragoman.proxy.conversations.stores.interface import (
     OverLimit,
     ResponseStore,
@@ -199,7 +200,7 @@ async def test_a_response_that_is_too_large_is_refused(open_store: StoreOpener, 
         await store.put("me", large)
     assert caught.value.reason == "too_large"
     assert await store.get("me", large.id) is None
-    await store.put("me", record("x" * 700))
+    await store.put("me", record("x" * 600))
 
 
 @pytest.mark.parametrize("value", [10**30, {1: 2}, "\ud800", object()])
@@ -303,10 +304,18 @@ async def test_many_responses_can_be_put_at_the_same_time(store: ResponseStore, 
 def test_ids_cannot_be_guessed() -> None:
     ids = {new_response_id() for _ in range(1000)}
     assert len(ids) == 1000
-    assert all(re.fullmatch(r"resp_[0-9a-f]{32}", each) for each in ids)
+    assert all(re.fullmatch(r"resp_[0-9a-f]{44}", each) for each in ids)
     bits = [int(each[5:], 16) for each in ids]
     for position in range(128):  # 128 free bits: none of them is always the same, as a UUID's are
         assert 350 < sum(number >> position & 1 for number in bits) < 650
+
+
+def test_ids_are_ordered_by_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = []
+    for seconds in (0, 1, 1.001, 1_800_000_000, 8_000_000_000):
+        monkeypatch.setattr(stored.time, "time_ns", lambda now=seconds: int(now * 1e9))
+        made.append(new_response_id())
+    assert made == sorted(made)
 
 
 @pytest.mark.parametrize(
