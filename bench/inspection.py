@@ -1,10 +1,12 @@
 """What it costs to keep exchanges for the page: the processor time of each way, compared with keeping nothing.
 
-    python bench/inspection.py [--seconds 2] [--rounds 7] [--cases CASE ...]
+    python bench/inspection.py [--seconds 0.5] [--rounds 21] [--cases CASE ...]
 
 `nothing` listens where no page can be served; `off`, `heads` and `bodies` are values of server.inspect; `watched` is
 `bodies` with a browser that follows the live list. Every round starts a process for each, and measures each case in
-them one right after the other, every second round in reverse order. Everything runs on 127.0.0.1. Linux only.
+them one right after the other, and then once more in reverse order, so that what drifts in a round counts for all. The
+processor times of a round give one ratio. The median of these is compared with the goal, by its interval of 95 %; the
+last line says whether all goals are met. Everything runs on 127.0.0.1. Linux only.
 """
 
 from __future__ import annotations
@@ -16,10 +18,12 @@ import statistics
 import sys
 import tempfile
 import threading
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
 
 from _cases import CASES
+from _intervals import estimate_median
 from _processes import free_port, run_process, wait_until_listening
 from _rows import Row, dragoman_config, measure_case, run_provider, split_cores
 
@@ -32,7 +36,9 @@ WAYS = {
     "bodies": ("127.0.0.1", "bodies"),
     "watched": ("127.0.0.1", "bodies"),
 }
-GOAL = 1.10  # the processor time of bodies, in multiples of that of off
+COMPARED = {"off": "nothing", "heads": "off", "bodies": "off", "watched": "off"}
+GOALS = {"off": 1.02, "bodies": 1.10, "watched": 1.10}
+"""The most processor time, in multiples of that of the way that it is compared with."""
 
 
 def main() -> None:
@@ -45,16 +51,17 @@ def main() -> None:
         upstream, _ = stack.enter_context(run_provider(cores))
         for number in range(options.rounds):
             print(f"round {number + 1} of {options.rounds} ...", file=sys.stderr, flush=True)
-            ordered = [*rows.values()][:: -1 if number % 2 else 1]
-            run_round(ordered, folder, upstream, options.seconds, cores.proxy)
-    for case in options.cases:
-        report(rows, case)
+            first = number % len(rows)
+            ordered = [*rows.values()]
+            run_round(ordered[first:] + ordered[:first], folder, upstream, options.seconds, cores.proxy)
+    verdicts = [verdict for case in options.cases for verdict in report(rows, case)]
+    print(f"\n{write_conclusion(verdicts)}")
 
 
 def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--seconds", type=float, default=2.0, help="length of one measurement (default 2)")
-    parser.add_argument("--rounds", type=int, default=7, help="measurements of each case (default 7)")
+    parser.add_argument("--seconds", type=float, default=0.5, help="length of one measurement (default 0.5)")
+    parser.add_argument("--rounds", type=int, default=21, help="pairs of measurements of each case (default 21)")
     parser.add_argument("--cases", nargs="+", choices=CASES, default=["whole", "paced", "burst"])
     return parser.parse_args()
 
@@ -64,7 +71,7 @@ def run_round(rows: list[Row], folder: Path, upstream: int, seconds: float, core
         for row in rows:
             start(row, stack, folder, upstream, cores)
         for case in rows[0].cases:
-            for row in rows:
+            for row in (*rows, *reversed(rows)):
                 measure_case(row, case, seconds)
 
 
@@ -98,18 +105,38 @@ def watch(port: int, stack: ExitStack) -> None:
     threading.Thread(target=read, daemon=True).start()
 
 
-def report(rows: dict[str, Row], case: str) -> None:
-    print(f"\n{case}, {CASES[case].connections} connections; the goal for bodies and watched is at most {GOAL} of off")
+def report(rows: dict[str, Row], case: str) -> Iterator[str]:
+    """Print what each way costs, and yield whether its goals are met."""
+    print(f"\n{case}, {CASES[case].connections} connections")
     for name, row in rows.items():
-        if row.note:
-            print(f"  {name:10}{row.note}")
+        base = rows[COMPARED.get(name, name)]
+        if note := row.note or base.note:
+            print(f"  {name:10}{note}")
+            yield f"{case}, {name}: not measured"
             continue
-        cost = row.median(case, "cpu_us") or 0.0
-        ratio = statistics.median(
-            one["cpu_us"] / base["cpu_us"]
-            for one, base in zip(row.results[case], rows["off"].results[case], strict=True)
-        )
-        print(f"  {name:10}{cost:9.1f} µs of processor time{ratio:9.3f} of off")
+        costs = list_costs(row, case)
+        line = f"  {name:10}{statistics.median(costs):9.1f} µs of processor time"
+        if row is base:
+            print(line)
+            continue
+        ratios = [one / other for one, other in zip(costs, list_costs(base, case), strict=True)]
+        found, goal = estimate_median(ratios), GOALS.get(name)
+        verdict = f", at most {goal}: {found.judge(goal)}" if goal is not None else ""
+        print(f"{line}{found.median:9.3f} of {base.name} ({found.low:.3f} to {found.high:.3f}){verdict}")
+        if goal is not None:
+            yield f"{case}, {name}: {found.judge(goal)}"
+
+
+def list_costs(row: Row, case: str) -> list[float]:
+    """The processor time of each round: the mean of its two measurements."""
+    found = [one["cpu_us"] for one in row.results[case]]
+    return [(one + other) / 2 for one, other in zip(found[::2], found[1::2], strict=True)]
+
+
+def write_conclusion(verdicts: Sequence[str]) -> str:
+    """One line for all goals."""
+    open_ones = [verdict for verdict in verdicts if not verdict.endswith(": met")]
+    return f"goals not met: {'; '.join(open_ones)}" if open_ones else "all goals are met"
 
 
 if __name__ == "__main__":

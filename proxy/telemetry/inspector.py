@@ -124,13 +124,15 @@ class Inspector:
         entry = self._running.pop(record, None)
         if entry is None:
             return
-        if record.receipt is not None:
-            record.receipt.forget_paths()
+        if (receipt := record.receipt) is not None:
+            receipt.forget_paths()
         if (recording := record.recording) is not None:
             record.recording = None
-            recording.end()
-        elif (receipt := record.receipt) is not None and receipt.changes and not entry.is_dropped:
-            self._grow(entry, CHANGE_SIZE * len(receipt.changes))
+            size = recording.end()
+        else:
+            size = 0 if receipt is None else CHANGE_SIZE * len(receipt.changes)
+        if size and not entry.is_dropped:
+            self._grow(entry, size)
         entry.duration_ms = record.duration_ms
         if (fault := record.fault) is not None:
             entry.fault, entry.message = fault.code or fault.kind, fault.message
@@ -166,5 +168,6 @@ class Inspector:
         self.dropped += 1
         entry.is_dropped = True
         if entry.recording is not None:
-            entry.recording.release()
+            if not entry.has_ended:
+                entry.recording.release()
             entry.recording = None

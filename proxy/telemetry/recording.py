@@ -248,16 +248,21 @@ class Recording:
         their length says."""
         self.add(source, b"%b" % data)
 
-    def end(self) -> None:
-        """The exchange has ended: count the rest, forget what only a running exchange needs, and keep nothing more."""
+    def end(self) -> int:
+        """The exchange has ended: forget what only a running exchange needs, and keep nothing more. Returns the bytes
+        that were not counted before."""
         for _, receipt, _ in self._tries:
             self.uncounted += CHANGE_SIZE * len(receipt.changes)
             receipt.forget_paths()
         if not self._most:
             self._log[1::3] = map(len, self._log[1::3])
             self._logged, self._room = 0, _COUNTED
-        self._count()
-        self.close()
+        if not self._is_closed:
+            self._fill_log()
+            if self._may_limit:
+                self._sort()
+            self.close()
+        return self.uncounted
 
     def close(self) -> None:
         """Keep nothing more."""
@@ -270,15 +275,19 @@ class Recording:
         self._messages, self._calls, self._tries = None, [], []
 
     def _count(self) -> None:
-        """Count what the log has got. No limit applies as long as everything together is less than a message may
-        have."""
+        """Count what the log has got."""
         if self._is_closed:
             del self._log[-3:]
             return
         self._fill_log()
-        if self._most - self._left + self._logged > self._most // _MESSAGES:
+        if self._may_limit:
             self._sort()
         self._count_memory()
+
+    @property
+    def _may_limit(self) -> bool:
+        """No limit applies as long as everything together is less than a message may have."""
+        return self._most - self._left + self._logged > self._most // _MESSAGES
 
     def _fill_log(self) -> None:
         """Count as logged what has taken room, and make room again."""
