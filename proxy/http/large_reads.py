@@ -8,6 +8,7 @@ So the rest of a body of which many bytes have arrived is read like this:
                until the piece has been taken, so that in the end the kernel stops the sender.
     a turn     one of the tasks that read such bodies goes on in each turn of the event loop, in the order in which they
                ask. So others wait for one piece, however many send large bodies, and one sender alone gets every turn.
+               A connection that has had its turn and waits for its sender reads one piece whenever it comes.
 """
 
 from __future__ import annotations
