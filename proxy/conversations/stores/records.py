@@ -15,6 +15,8 @@ from .interface import OverLimit, StoredResponse, StoreError
 __all__ = ["Packed", "collect_responses", "encode", "item_ids", "pack", "unnamed_item_ids", "unpack", "walk_chain"]
 
 _LEVEL = 1  # zlib's fastest: speed matters more than a few per cent of size
+_SMALL = 16 * 1024  # bytes
+_WINDOW, _MEMORY = 14, 6  # of zlib, for small texts: its defaults take 256 KB for each
 
 
 class Packed(NamedTuple):
@@ -52,7 +54,10 @@ def _list_fields(record: StoredResponse) -> dict[str, object]:
 
 def pack(raw: bytes) -> Packed:
     """Compress the JSON text of a record."""
-    return Packed(len(raw), zlib.compress(raw, _LEVEL))
+    if len(raw) > _SMALL:
+        return Packed(len(raw), zlib.compress(raw, _LEVEL))
+    compressor = zlib.compressobj(_LEVEL, zlib.DEFLATED, _WINDOW, _MEMORY)
+    return Packed(len(raw), compressor.compress(raw) + compressor.flush())
 
 
 def item_ids(record: StoredResponse) -> set[str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+import zlib
 from pathlib import Path
 
 import orjson
@@ -62,3 +64,18 @@ def test_a_record_of_a_version_without_providers_can_be_read(record: RecordFacto
     old = orjson.loads(encode(made, 10_000))
     del old["provider"], old["provider_id"]
     assert unpack(pack(orjson.dumps(old))) == made
+
+
+@pytest.mark.parametrize("size", [0, 1_000, 16_000, 18_000, 100_000])
+def test_small_texts_are_compressed_as_well_as_large_ones_and_in_less_memory(record: RecordFactory, size: int) -> None:
+    made = record("".join(f"{number * 7919 % 1000} words, " for number in range(size // 11)))
+    raw = encode(made, 10**6)
+    tracemalloc.start()
+    try:
+        packed = pack(raw)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert unpack(packed) == made
+    assert len(packed.body) <= 1.02 * len(zlib.compress(raw, 1))
+    assert peak < 150_000 + len(packed.body) or len(raw) > 16 * 1024
