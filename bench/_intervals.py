@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import accumulate
-from math import comb
+from math import comb, inf
 from statistics import median
 from typing import NamedTuple
 
@@ -29,9 +29,11 @@ class Interval(NamedTuple):
 
 def estimate_median(values: Sequence[float]) -> Interval:
     """Each value is below the true median as often as above it, so the number of those below is that of heads in as
-    many throws of a coin. With less than six values the interval is nowhere as sure as that: it has all of them."""
+    many throws of a coin. Less than six values say nothing that is as sure as that."""
     ordered, count = sorted(values), len(values)
     chances = accumulate(comb(count, below) / 2**count for below in range(count))
     skipped = sum(chance <= _RISK / 2 for chance in chances)
-    first = max(skipped - 1, 0)
+    if not skipped:
+        return Interval(-inf, median(ordered), inf)
+    first = skipped - 1
     return Interval(ordered[first], median(ordered), ordered[count - 1 - first])

@@ -18,8 +18,9 @@ def test_the_interval_has_the_median_in_95_of_100_cases() -> None:
         assert sum(one.low <= 1.0 <= one.high for one in found) / len(found) > 0.94, count
 
 
-def test_few_values_have_the_widest_interval() -> None:
-    assert estimate_median([3.0, 1.0, 2.0]) == (1.0, 2.0, 3.0)
+def test_few_values_decide_nothing() -> None:
+    found = estimate_median([3.0, 1.0, 2.0])
+    assert (found.median, found.judge(10.0), found.judge(0.1)) == (2.0, "undecided", "undecided")
 
 
 def test_more_values_are_more_exact() -> None:
