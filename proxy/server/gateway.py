@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Collection, Mapping
 from typing import NamedTuple, TypeAlias
 
@@ -91,7 +92,8 @@ class Gateway:
         self._model_routes = ModelRoutes(dialects)
         self.log = log
         self.inspector = Inspector(server.inspect, server.inspect_bytes, is_used=can_serve_page(first.config))
-        self._journal = Journal(log, metrics, self.inspector, tracing, usage.ledger.count)
+        call_later = asyncio.get_running_loop().call_later
+        self.journal = Journal(log, metrics, self.inspector, tracing, usage.ledger, call_later)
         self.usage = usage
         self._mask = mask
         self.page = Page(self, self.inspector, mask)
@@ -195,7 +197,7 @@ class Gateway:
             self.log,
             self._mask,
             self.worker,
-            self._journal,
+            self.journal,
             is_plain=facts.is_plain,
         )
         running[exchange] = serving
@@ -231,7 +233,7 @@ class Gateway:
         self.states.running[handler] = serving
         stall = serving.config.server.write_stall
         try:
-            return await handler.run(serving.router.keys, self.store, self._journal, self._mask, stall)
+            return await handler.run(serving.router.keys, self.store, self.journal, self._mask, stall)
         finally:
             del self.states.running[handler]
             if serving is not self.states.current:

@@ -47,6 +47,7 @@ class _MetricsCollector(Collector):
 
     def collect(self) -> Iterator[Metric]:
         """Every family, with a copy of its numbers."""
+        self._metrics.before_reading()
         yield from map(_make_counter, self._metrics.counters)
         yield from map(_make_histogram, self._metrics.histograms)
         yield from map(_make_gauge, self._gauges)

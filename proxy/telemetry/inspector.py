@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import chain, count
 from typing import Literal, TypeAlias
@@ -65,11 +65,13 @@ class InspectedExchange:
 
 
 class Inspector:
-    """Keeps exchanges. `limit` is in bytes, `size` what is kept, `dropped` how many exchanges made room for others."""
+    """Keeps exchanges. `limit` is in bytes, `size` what is kept, `dropped` how many exchanges made room for others.
+    `before_reading` ends those that have ended."""
 
     def __init__(self, mode: InspectMode = "off", limit: int = 0, *, is_used: bool = False) -> None:
         self._kept: deque[InspectedExchange] = deque()
         self._replays: dict[str, str] = {}
+        self.before_reading: Callable[[], None] = lambda: None
         self._running: dict[ExchangeRecord, InspectedExchange] = {}
         self._numbers = count(1)
         self.size = 0
@@ -87,6 +89,7 @@ class Inspector:
     @property
     def count(self) -> int:
         """How many exchanges are kept."""
+        self.before_reading()
         return len(self._kept)
 
     def begin(self, record: ExchangeRecord, path: str) -> None:
@@ -139,10 +142,12 @@ class Inspector:
 
     def find(self, request_id: str) -> InspectedExchange | None:
         """The latest exchange with this id."""
+        self.before_reading()
         return next((one for one in reversed(self._kept) if one.record.request_id == request_id), None)
 
     def list_newest(self) -> Iterator[InspectedExchange]:
         """The exchanges, the latest first. The buffer must not change meanwhile."""
+        self.before_reading()
         return reversed(self._kept)
 
     def _count(self, entry: InspectedExchange) -> None:

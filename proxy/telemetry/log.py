@@ -51,22 +51,22 @@ class Log:
     def error(self, event: str, **fields: Any) -> None:
         self._write(3, event, fields)
 
-    def write_event(self, level: Level, event: str, line: dict[str, Any]) -> None:
-        """Write an event of this level, without copying the line: it is altered."""
-        self._write(_LEVELS.index(level), event, line)
+    def write_event(self, level: Level, event: str, line: dict[str, Any], at: float | None = None) -> None:
+        """Write an event of this level, without copying the line: it is altered. It happened `at` so many seconds since
+        1970, or now."""
+        self._write(_LEVELS.index(level), event, line, at)
 
-    def _write(self, level: int, event: str, line: dict[str, Any]) -> None:
+    def _write(self, level: int, event: str, line: dict[str, Any], at: float | None = None) -> None:
         if level < self._min_level:
             return
         line["event"] = event
         line["level"] = _LEVELS[level]
-        line["timestamp"] = self._timestamp()
+        line["timestamp"] = self._timestamp(time.time() if at is None else at)
         if (error := line.pop("exc_info", None)) is not None:
             line["exception"] = "".join(format_exception(error)).rstrip()
         self._output.write(self._mask(self._render(line)) + b"\n")
 
-    def _timestamp(self) -> str:
-        now = time.time()
+    def _timestamp(self, now: float) -> str:
         second = int(now)
         if second != self._second:
             self._second, self._stamp = second, time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(second))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import defaultdict
+from collections.abc import Callable
 from typing import TypeAlias
 
 from .record import ExchangeRecord
@@ -55,9 +56,10 @@ class Histogram:
 
 
 class ExchangeMetrics:
-    """The counters and histograms of one proxy."""
+    """The counters and histograms of one proxy. `before_reading` counts the exchanges that have ended."""
 
     def __init__(self) -> None:
+        self.before_reading: Callable[[], None] = lambda: None
         route = ("dialect", "protocol", "model")
         self._requests = Counter("requests", "Requests, by how they ended", (*route, "outcome", "status", "key"))
         self._faults = Counter("faults", "Requests that ended with a fault", ("owner", "kind", "code", "target"))

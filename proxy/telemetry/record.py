@@ -47,8 +47,9 @@ class ExchangeRecord:
     `request_bytes` is the size of the request's body. `recording` keeps the bytes, for the page; it is None if nobody
     wants them. `provider` is OpenTelemetry's name of
     the provider. If the exchange is traced, calls to providers get `trace_headers`, and `spans` end with it.
-    `duration_ms`, `tokens` and `cost` are known when it has ended: `tokens` are those of the usage, or an estimate if
-    the answer did not come to its usage; `cost` is at the target's price, without tries that failed.
+    `duration_ms`, `ended` (in Unix seconds), `tokens` and `cost` are known when it has ended: `tokens` are those of the
+    usage, or an estimate if the answer did not come to its usage; `cost` is at the target's price, without tries that
+    failed.
     """
 
     path: str | None = None
@@ -77,8 +78,8 @@ class ExchangeRecord:
     trace_headers: dict[str, str] | None = None
     spans: tuple[object, object] | None = None
     duration_ms: float | None = None
-    tokens = TokenCounts()
-    cost: float | None = None
+    ended: float | None = None
+    _tokens: TokenCounts | None = None
 
     def __init__(self, request_id: str, dialect: str, protocol: str) -> None:
         self.request_id = request_id
@@ -96,13 +97,24 @@ class ExchangeRecord:
         self.upstream_status = None
 
     def end(self) -> None:
-        """Set the duration, the tokens and the cost: the exchange has ended."""
-        self.duration_ms = self.elapsed_ms()
-        self.tokens = (
-            estimate_token_counts(self.request_bytes, self.events) if self._is_cut else read_token_counts(self.usage)
-        )
-        if self.price is not None:
-            self.cost = _find_cost(self.price, self.tokens)
+        """The exchange has ended. It forgets where the reasons of its fault were raised: their frames refer to the
+        record, and to the body, which would stay in memory until the next collection of garbage."""
+        self.duration_ms, self.ended = self.elapsed_ms(), time.time()
+        for reason in () if self.fault is None else self.fault.reasons:
+            reason.__traceback__ = None
+
+    @property
+    def tokens(self) -> TokenCounts:
+        if self._tokens is None:
+            is_cut = self._is_cut
+            self._tokens = (
+                estimate_token_counts(self.request_bytes, self.events) if is_cut else read_token_counts(self.usage)
+            )
+        return self._tokens
+
+    @property
+    def cost(self) -> float | None:
+        return None if self.price is None else _find_cost(self.price, self.tokens)
 
     @property
     def _is_cut(self) -> bool:
@@ -130,13 +142,6 @@ class ExchangeRecord:
             error.__traceback__ = None
             error = error.__cause__ or error.__context__
         self.fault, self.cause, self.outcome = fault, fault.__cause__, "fault"
-
-    def release_fault(self) -> None:
-        """Forget the fault and where its reasons were raised: their frames refer to the record, and to the body, which
-        would stay in memory until the next collection of garbage."""
-        for reason in () if self.fault is None else self.fault.reasons:
-            reason.__traceback__ = None
-        self.fault = self.cause = None
 
     def to_log_line(self) -> dict[str, Any]:
         line: dict[str, Any] = {

@@ -66,10 +66,12 @@ class UsageLedger:
     """Counts the exchanges of one proxy. `clock` returns seconds since 1970; days and months are those of UTC.
 
     Exchanges of a day that are taken when the next one has begun count for the earlier one: that is one second at most.
+    `before_reading` counts those that have ended.
     """
 
     def __init__(self, clock: Callable[[], float] = time.time) -> None:
         self._clock = clock
+        self.before_reading: Callable[[], None] = lambda: None
         self._pending: dict[_Names, _Tally] = {}
         self._unwritten: list[UsageRow] = []
         self._names: set[_Names] = set()
@@ -122,6 +124,7 @@ class UsageLedger:
 
     def _update(self) -> None:
         """Add what was counted to the sums of the keys, and begin a new day if it is time."""
+        self.before_reading()
         for names, tally in self._pending.items():
             tokens = (tally.given, tally.made, tally.cached)
             row = UsageRow(self._day, *names, tally.requests, *tokens, tally.cost, tally.attempts)
