@@ -45,6 +45,7 @@ __all__ = [
     "may_be_deeper",
     "read_any",
     "read_object",
+    "read_object_and_text",
 ]
 
 MAX_DEPTH = 128
@@ -78,8 +79,13 @@ _NOT_JSON = re.compile(r"NaN|Infinity|undefined|None\b|True\b|False\b")
 
 
 def read_object(raw: bytes, most: int = VALUE_LIMIT) -> JsonObject:
+    """As `read_object_and_text`, without the text. Raises Fault."""
+    return read_object_and_text(raw, most)[0]
+
+
+def read_object_and_text(raw: bytes, most: int = VALUE_LIMIT) -> tuple[JsonObject, bytes]:
     """Parse a client's body, of at most `most` values (`json_structure.exceeds_values`). A UTF-8 byte order mark is
-    skipped.
+    skipped. Return also the text that orjson writes for the value; empty for a large body.
 
     Raises Fault `too_large`, or `invalid_request` with one of SYNTAX_CODES, or `invalid_type` for no object.
     Lines, columns (in characters) and bytes in its message count from 1, 1 and 0; `path` is set if the fault has one.
@@ -96,10 +102,10 @@ def read_object(raw: bytes, most: int = VALUE_LIMIT) -> JsonObject:
         raise _fault("invalid_type", f"The body is not valid: expected object, got {_json_type(value)}")
     if is_too_deep(value, text):
         raise _too_deep()
-    if len(text) > _LARGE or _is_spelled_differently(text, orjson.dumps(value)):
+    written = orjson.dumps(value) if len(text) <= _LARGE else b""
+    if not written or _is_spelled_differently(text, written):
         _check_spelling(text, value, skipped)
-    found: JsonObject = value
-    return found
+    return value, written
 
 
 def read_any(raw: bytes) -> Any:

@@ -46,8 +46,7 @@ FILE = Path(__file__).with_name("steps.json")
 TOLERANCE = 0.03
 REQUESTS = 40
 WARM_UP = 10
-SETTLED = 0.03  # seconds in which the proxy does what follows an answer; what it writes waits for 0.02
-TURN = 0.001  # seconds in which it does what follows an event
+SETTLED = 0.004  # seconds in which the proxy does what follows an answer
 LONGEST_TURN = 0.02  # seconds that the provider waits for the client; some events become nothing
 _END = b"\r\n0\r\n\r\n"
 _LENGTH = re.compile(rb"content-length: *(\d+)", re.IGNORECASE)
@@ -145,7 +144,7 @@ def ask(port: int, case: Case, provider: Provider, look: Callable[[], None]) -> 
             connection.sendall(request)
             tail = b""
             while (tail := (tail + connection.recv(65536))[-len(_END) :]) != _END:
-                time.sleep(TURN)
+                time.sleep(SETTLED / 4)
                 look()
                 provider.turns.release()
             return

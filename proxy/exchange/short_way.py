@@ -20,10 +20,11 @@ from aiohttp.web_request import BaseRequest
 from aiohttp.web_response import StreamResponse
 
 from dragoman.adapters.call import Call, JsonObject
+from dragoman.adapters.compact_text import replace_model
 from dragoman.adapters.extras import EXTRA_PARAMETERS
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.json_structure import may_exceed_values
-from dragoman.adapters.jsontext import BOM, read_object
+from dragoman.adapters.jsontext import BOM, read_object_and_text
 from dragoman.adapters.pipeline import SingleCall, SingleReply, begin_call, has_plain_head
 from dragoman.adapters.routes import Route
 from dragoman.proxy.config.models import Server
@@ -99,7 +100,7 @@ async def take_short_way(
     if len(raw) > LARGE and may_exceed_values(raw, most):
         return Leftover(raw)
     try:
-        body = read_object(raw, most)
+        body, text = read_object_and_text(raw, most)
     except Fault:
         return Leftover(raw)
     candidate = state.find_only_target(body.get("model"), caller)
@@ -113,10 +114,11 @@ async def take_short_way(
     if (keeper is not None and keeper.is_failing) or not candidate.provider.slots.take():
         return Leftover(raw, body)
     record.model, record.request_bytes = body["model"], len(raw)
-    found = await _make_call(candidate, single, deadline, record)
+    written = replace_model(text, body, single.call.body)
+    found = await _make_call(candidate, single, written, deadline, record)
     if isinstance(found, EarlyCall):
         return Leftover(raw, body, found)
-    del raw, body, single
+    del raw, text, written, body, single
     if keeper is not None and found.record is not None:
         await keeper.save(found.record)
     return await _send(request, headers, found, server, deadline, record)
@@ -139,9 +141,10 @@ def _find_caller(headers: Mapping[str, str], state: RouterState) -> Caller | Non
 
 
 async def _make_call(
-    candidate: Candidate, single: SingleCall, deadline: Deadline, record: ExchangeRecord
+    candidate: Candidate, single: SingleCall, written: bytes | None, deadline: Deadline, record: ExchangeRecord
 ) -> SingleReply | EarlyCall:
-    """Make the call, which has a place among the calls of its provider. Raises CancelledError if the client left."""
+    """Make the call, which has a place among the calls of its provider; `written` is its body, if that is known.
+    Raises CancelledError if the client left."""
     provider, health = candidate.provider, candidate.health
     began, is_taken = perf_counter(), False
     response: UpstreamResponse | None = None
@@ -153,7 +156,7 @@ async def _make_call(
         recording.begin_try(candidate.plan, single.receipt)
         recorder = recording.begin_call(candidate.label, single.receipt, 0)
     try:
-        response, data, fault = await _ask(candidate, single, deadline, record, recorder)
+        response, data, fault = await _ask(candidate, single, written, deadline, record, recorder)
         reply = None if response is None or fault is not None else _read(single, response, data)
         is_taken = True
         if response is None or reply is None:
@@ -180,6 +183,7 @@ async def _make_call(
 async def _ask(
     candidate: Candidate,
     single: SingleCall,
+    written: bytes | None,
     deadline: Deadline,
     record: ExchangeRecord,
     recorder: CallRecording | None,
@@ -196,7 +200,7 @@ async def _ask(
         if record.trace_headers is not None:
             forwarded |= record.trace_headers
         response = await candidate.provider.upstream.send(
-            single.call, stream=False, forwarded=forwarded, recorder=recorder
+            single.call, stream=False, forwarded=forwarded, recorder=recorder, written=written
         )
         if timeouts.first_byte is not None:
             deadline.enter_phase("answer", timeouts.total)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Collection, Mapping
 from typing import NamedTuple, TypeAlias
 
@@ -26,7 +25,7 @@ from dragoman.proxy.http.request_body import choose_request_id, create_request_i
 from dragoman.proxy.routing.keys import ANYONE
 from dragoman.proxy.routing.state import RouterState
 from dragoman.proxy.telemetry.inspector import Inspector
-from dragoman.proxy.telemetry.journal import Journal, find_level
+from dragoman.proxy.telemetry.journal import CallLater, Journal, find_level
 from dragoman.proxy.telemetry.log import Log
 from dragoman.proxy.telemetry.mask import Mask
 from dragoman.proxy.telemetry.metrics import ExchangeMetrics
@@ -80,6 +79,7 @@ class Gateway:
         usage: UsageWriter,
         metrics: ExchangeMetrics | None = None,
         tracing: Tracing | None = None,
+        call_later: CallLater | None = None,
     ) -> None:
         self.states: ServingStates[Exchange | StoredResponseHandler] = ServingStates(first, mask)
         self.store = store
@@ -92,7 +92,6 @@ class Gateway:
         self._model_routes = ModelRoutes(dialects)
         self.log = log
         self.inspector = Inspector(server.inspect, server.inspect_bytes, is_used=can_serve_page(first.config))
-        call_later = asyncio.get_running_loop().call_later
         self.journal = Journal(log, metrics, self.inspector, tracing, usage.ledger, call_later)
         self.usage = usage
         self._mask = mask

@@ -94,7 +94,6 @@ class Reloaded:
 
     @property
     def lines(self) -> list[JsonObject]:
-        self.proxy.catch_up()
         return [json.loads(line) for line in self.log.getvalue().splitlines()]
 
     def find(self, event: str) -> list[JsonObject]:

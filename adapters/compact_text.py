@@ -1,0 +1,31 @@
+"""The text of a request that a target gets as its client wrote it, but for the name of the model.
+
+To find duplicate keys, `jsontext` writes what it has parsed. That text is what would be sent, with another model:
+
+    {"model":"fast","messages":[...]}   becomes   {"model":"provider/large-2","messages":[...]}
+
+A key `model` inside of values, or one that ends with `"model`, would be taken for it: then there is more than one.
+"""
+
+from __future__ import annotations
+
+import orjson
+
+from .call import JsonObject
+
+__all__ = ["replace_model"]
+
+_KEY = b'"model":'
+
+
+def replace_model(text: bytes, body: JsonObject, sent: JsonObject) -> bytes | None:
+    """`orjson.dumps(sent)`, made from `text`, which is `orjson.dumps(body)`. None if they differ in more than the
+    model, or the model is not easily found."""
+    if "model" not in body or [*body] != [*sent]:
+        return None
+    for name, value in body.items():
+        if sent[name] is not value and name != "model":
+            return None
+    if text.count(_KEY) != 1:
+        return None
+    return text.replace(_KEY + orjson.dumps(body["model"]), _KEY + orjson.dumps(sent["model"]))
