@@ -60,6 +60,7 @@ def run(
                 log_format=log_format,
                 log_level=log_level,
                 log_stream=console,
+                delays_log=True,
                 source=source,
                 files=files,
                 text=text,

@@ -172,8 +172,8 @@ async def start(
 ) -> RunningProxy:
     """Start the engines, open the store, and listen, in the running event loop. `source` reads the configuration again,
     and `files` are what it was read from; without a source it never changes. `text` is the file as the page shows it.
-    With `delays_log`, exchanges that have ended wait a fiftieth of a second for others before they are written to the log,
-    which takes less processor time. Raises StartError."""
+    With `delays_log`, exchanges that have ended wait a fiftieth of a second for others before they are written to the
+    log, which takes less processor time. Raises StartError."""
     server = config.server
     mask = Mask(collect_secrets(config))
     log = create_log(mask, log_format, log_level, log_stream)
