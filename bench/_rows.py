@@ -32,6 +32,7 @@ __all__ = [
     "read_memory_mb",
     "run_provider",
     "script_command",
+    "send_requests",
     "split_cores",
     "wait_until_idle",
 ]
@@ -166,15 +167,21 @@ def _command_load(port: int, options: Mapping[str, object]) -> list[str]:
 
 def measure_growth(row: Row, warm: int, count: int) -> None:
     """Measure how much more memory a process has after `count` requests than after `warm`, in percent."""
-    case = CASES["whole"]
     sizes = []
     for answers in (warm, count):
-        options = {"connections": case.connections, "answers": answers, "needle": REPLY}
-        command = _command_load(row.port, options)
-        if row.note or row.process is None or run_load(row, "growth", case, command, count / 10) is None:
+        send_requests(row, answers)
+        if row.note or row.process is None:
             return
         sizes.append(read_memory_mb(row.process.pid))
     row.figures.setdefault("growth_percent", []).append(100 * (sizes[1] / sizes[0] - 1))
+
+
+def send_requests(row: Row, count: int) -> None:
+    """Send so many requests of 4 KB. Note what is wrong in the row."""
+    case = CASES["whole"]
+    options = {"connections": case.connections, "answers": count, "needle": REPLY}
+    if not row.note:
+        run_load(row, f"{count} requests", case, _command_load(row.port, options), count / 10)
 
 
 def run_load(row: Row, name: str, case: Case, command: Sequence[str], seconds: float) -> Result | None:

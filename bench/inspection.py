@@ -3,10 +3,11 @@
     python bench/inspection.py [--seconds 0.5] [--rounds 21] [--cases CASE ...]
 
 `nothing` listens where no page can be served; `off`, `heads` and `bodies` are values of server.inspect; `watched` is
-`bodies` with a browser that follows the live list. Every round starts a process for each, and measures each case in
-them one right after the other, and then once more in reverse order, so that what drifts in a round counts for all. The
-processor times of a round give one ratio. The median of these is compared with the goal, by its interval of 95 %; the
-last line says whether all goals are met. Everything runs on 127.0.0.1. Linux only.
+`bodies` with a browser that follows the live list. Every round starts a process for each and fills its buffer: while
+that grows, the system's work for new memory comes on top. It then measures each case in them one right after the other,
+and once more in reverse order, so that what drifts in a round counts for all. The processor times of a round give one
+ratio. The median of these is compared with the goal, by its interval of 95 %; the last line says whether all goals are
+met. Everything runs on 127.0.0.1. Linux only.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from pathlib import Path
 from _cases import CASES
 from _intervals import estimate_median
 from _processes import free_port, run_process, wait_until_listening
-from _rows import Row, dragoman_config, measure_case, run_provider, split_cores
+from _rows import Row, dragoman_config, measure_case, run_provider, send_requests, split_cores
 
 __all__: list[str] = []
 
@@ -39,6 +40,8 @@ WAYS = {
 COMPARED = {"off": "nothing", "heads": "off", "bodies": "off", "watched": "off"}
 GOALS = {"off": 1.02, "bodies": 1.10, "watched": 1.10}
 """The most processor time, in multiples of that of the way that it is compared with."""
+
+FILLING = 8_000  # requests that fill 64 MiB, after which memory is used again
 
 
 def main() -> None:
@@ -90,6 +93,7 @@ def start(row: Row, stack: ExitStack, folder: Path, upstream: int, cores: set[in
         sys.exit(f"{row.name} does not serve:\n{log.read_text()[-2000:]}")
     if row.name == "watched":
         watch(row.port, stack)
+    send_requests(row, FILLING)
 
 
 def watch(port: int, stack: ExitStack) -> None:
