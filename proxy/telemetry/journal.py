@@ -84,10 +84,10 @@ class Journal:
         self._ledger.count(record)
         if self._metrics is not None:
             self._metrics.count(record)
-        self.inspector.end(record)
         level = find_level(record.fault, record.upstream_status)
         self._log.write_event(level, "exchange", record.to_log_line(), record.ended)
-        record.fault = record.cause = None
+        self.inspector.end(record)
+        record.release()
 
 
 def find_level(fault: Fault | None, answered: int | None = None) -> Level:

@@ -103,6 +103,13 @@ class ExchangeRecord:
         for reason in () if self.fault is None else self.fault.reasons:
             reason.__traceback__ = None
 
+    def release(self) -> None:
+        """Forget what nobody looks at once the log has its line: the page may keep the record for long."""
+        self._tokens = self.tokens
+        self.fault = self.cause = self.usage = None
+        if self.receipt is not None and not self.receipt.changes:
+            self.receipt = None
+
     @property
     def tokens(self) -> TokenCounts:
         if self._tokens is None:
