@@ -312,8 +312,8 @@ def test_ids_cannot_be_guessed() -> None:
 
 def test_ids_are_ordered_by_time(monkeypatch: pytest.MonkeyPatch) -> None:
     made = []
-    for seconds in (0, 1, 1.001, 1_800_000_000, 8_000_000_000):
-        monkeypatch.setattr(stored.time, "time_ns", lambda now=seconds: int(now * 1e9))
+    for milliseconds in (0, 1_000, 1_001, 1_800_000_000_000, 8_000_000_000_000):
+        monkeypatch.setattr(stored.time, "time_ns", lambda now=milliseconds: now * 1_000_000)
         made.append(new_response_id())
     assert made == sorted(made)
 
