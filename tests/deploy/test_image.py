@@ -7,6 +7,7 @@ import re
 import shlex
 import subprocess
 import sys
+import tomllib
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from threading import Thread
@@ -63,7 +64,14 @@ def test_what_is_copied_exists_and_makes_the_whole_package() -> None:
     }
     assert not [source for source in copied if not (ROOT / source).exists()]
     assert copied >= {"dragoman", *(link.name for link in (ROOT / "dragoman").iterdir() if link.is_symlink())}
-    assert copied >= {"pyproject.toml", "README.md", "LICENSE"}, "pyproject.toml names them"
+    assert copied >= {"pyproject.toml", *find_files_of_the_package()}
+
+
+def find_files_of_the_package() -> set[str]:
+    """The files that pyproject.toml names: without them no wheel can be built."""
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+    project, data = settings["project"], settings["tool"]["setuptools"]["data-files"]
+    return {project["readme"], *project["license-files"], *(file for files in data.values() for file in files)}
 
 
 def test_it_serves_by_default() -> None:
