@@ -7,6 +7,7 @@ themselves. Merge keys (`<<`) are merged; top-level keys that begin with `x-` ar
 
 from __future__ import annotations
 
+import os
 import re
 import stat
 from collections.abc import Iterator, Mapping
@@ -89,7 +90,8 @@ def _read_bytes(document: Document, path: Path) -> bytes:
         hint = f"looked for {path.absolute()}; `dragoman init` writes a file to begin with"
         raise document.fatal_error(None, "no-file", error.strerror or "no such file", hint=hint) from None
     except OSError as error:
-        raise document.fatal_error(None, "unreadable", f"{error.strerror}{_describe_mode(path)}") from None
+        message = f"{error.strerror}{_describe_mode(path)}"
+        raise document.fatal_error(None, "unreadable", message, hint=_suggest_access(error)) from None
     if len(data) > MAX_BYTES:
         raise document.fatal_error(None, "too-large", "the file is larger than 1 MiB")
     return data
@@ -100,6 +102,16 @@ def _describe_mode(path: Path) -> str:
         return f" (mode {stat.filemode(path.stat().st_mode)})"
     except OSError:
         return ""
+
+
+def _suggest_access(error: OSError) -> str:
+    match error:
+        case PermissionError():
+            return f"dragoman runs as user {os.geteuid()}, who must be able to read the file and to enter its folder"
+        case IsADirectoryError():
+            return "name a file; if you mount it into a container, check its path: missing files become folders"
+        case _:
+            return ""
 
 
 def _decode(document: Document, data: bytes) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 
@@ -31,8 +32,18 @@ def test_the_error_for_a_missing_file_names_the_absolute_path(tmp_path: Path, mo
 
 
 def test_a_folder_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ConfigErrors, match=r"Is a directory \(mode drwx"):
+    with pytest.raises(ConfigErrors, match=r"Is a directory \(mode drwx(.|\n)*if you mount it into a container"):
         read_document(tmp_path)
+
+
+def test_the_error_for_a_forbidden_file_names_the_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(path: Path, *_: object) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied", str(path))
+
+    (tmp_path / "a.yaml").write_text("{}")
+    monkeypatch.setattr(Path, "open", refuse)
+    with pytest.raises(ConfigErrors, match=rf"Permission denied \(mode -rw(.|\n)*runs as user {os.geteuid()},"):
+        read_document(tmp_path / "a.yaml")
 
 
 def test_a_file_that_cannot_be_opened_is_refused(tmp_path: Path) -> None:
