@@ -8,7 +8,7 @@ import shutil
 import subprocess
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import aiohttp
 import promql_parser
@@ -16,6 +16,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from ruamel.yaml import YAML
 
+from dragoman.adapters.faults import Kind, Owner
 from dragoman.proxy.config.models import Config
 from dragoman.proxy.server.lifecycle import start
 from dragoman.proxy.telemetry.exposition import Gauge, write_exposition
@@ -35,8 +36,14 @@ LEGENDS = [
     *((target["expr"], target["legendFormat"]) for panel in DASHBOARD["panels"] for target in panel["targets"]),
     *((rule["expr"], re.sub(r"\$labels\.", "", rule["annotations"]["summary"])) for rule in RULES),
 ]
+CASES = Path(__file__).parent / "alerts.yaml"
 FROM_PROMETHEUS = {"up": {"job", "instance"}}
 ADDED = {"job", "instance", "le"}
+
+
+needs_promtool = pytest.mark.skipif(
+    shutil.which("promtool") is None, reason="there is no promtool here (Debian: apt-get install prometheus)"
+)
 
 
 async def describe_metrics() -> dict[str, set[str]]:
@@ -102,6 +109,15 @@ async def test_queries_name_metrics_and_labels_that_exist(title: str, query: str
     assert not labels - ADDED - set().union(*(known[name] for name in metrics))
 
 
+VALUES = {"owner": {*get_args(Owner)}, "kind": {*get_args(Kind)}, "state": {"closed", "half-open", "open"}}
+
+
+@for_each(("title", "query"), QUERIES)
+def test_queries_select_values_that_exist(title: str, query: str) -> None:
+    for name, value in re.findall(r'(\w+)!?="([^"]*)"', query):
+        assert value in VALUES.get(name, {value}), f"{title}: no {name} is {value}"
+
+
 @for_each(("query", "legend"), LEGENDS)
 def test_legends_name_labels_that_the_query_keeps(query: str, legend: str) -> None:
     shown = set(re.findall(r"{{ ?(\w+) ?}}", legend))
@@ -135,6 +151,36 @@ def test_panels_do_not_cover_one_another() -> None:
     assert len({panel["id"] for panel in DASHBOARD["panels"]}) == len(DASHBOARD["panels"])
 
 
-@pytest.mark.skipif(shutil.which("promtool") is None, reason="promtool is not installed")
+def test_each_alert_has_cases_in_which_it_fires_and_in_which_it_is_silent() -> None:
+    cases = [case for group in YAML(typ="safe").load(CASES)["tests"] for case in group["alert_rule_test"]]
+    for fires in (True, False):
+        assert {case["alertname"] for case in cases if bool(case["exp_alerts"]) == fires} == {
+            rule["alert"] for rule in RULES
+        }
+
+
+def run_promtool(*words: str | Path) -> str:
+    """What it printed about what is wrong."""
+    run = subprocess.run(["promtool", *map(str, words)], capture_output=True, text=True, timeout=60)
+    return "" if run.returncode == 0 else run.stdout + run.stderr
+
+
+@needs_promtool
 def test_promtool_accepts_the_rules() -> None:
-    subprocess.run(["promtool", "check", "rules", str(FOLDER / "alerts.yml")], check=True, capture_output=True)
+    assert run_promtool("check", "rules", FOLDER / "alerts.yml") == ""
+
+
+@needs_promtool
+def test_alerts_fire_when_they_should() -> None:
+    assert run_promtool("test", "rules", CASES) == ""
+
+
+@needs_promtool
+def test_prometheus_accepts_its_configuration(tmp_path: Path) -> None:
+    """With the rules where compose.yaml mounts them, next to the configuration."""
+    for file in (FOLDER.parent / "prometheus.yml", FOLDER / "alerts.yml"):
+        shutil.copy(file, tmp_path)
+    text = (tmp_path / "prometheus.yml").read_text("utf-8").replace("/run/secrets/admin_key", "admin_key")
+    (tmp_path / "prometheus.yml").write_text(text.replace("/etc/prometheus/", ""))
+    (tmp_path / "admin_key").write_text("a-key-for-metrics")
+    assert run_promtool("check", "config", tmp_path / "prometheus.yml") == ""

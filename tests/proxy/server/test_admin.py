@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shutil
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -72,6 +74,34 @@ async def test_both_formats_can_be_parsed(
     assert content_type.startswith(accept.partition(";")[0] or "text/plain")
     families = {family.name for family in parse(text)}
     assert {"dragoman_requests", "dragoman_request_seconds", "dragoman_loop_lag_seconds"} <= families
+
+
+def check_metrics(text: str) -> str:
+    """What promtool says against it."""
+    run = subprocess.run(["promtool", "check", "metrics"], input=text, capture_output=True, text=True, timeout=60)
+    return run.stdout + run.stderr + f"status {run.returncode}" * bool(run.returncode)
+
+
+@pytest.mark.skipif(
+    shutil.which("promtool") is None, reason="there is no promtool here (Debian: apt-get install prometheus)"
+)
+async def test_promtool_accepts_the_metrics_after_exchanges_of_all_kinds(
+    proxy: StartProxy, upstream: StartUpstream, wire: Wire
+) -> None:
+    up = await upstream(wire.ok)
+    key = {"name": "k", "key": KEY, "budget": {"tokens_per_day": 1000}, "rate": {"requests_per_minute": 60}}
+    p = await proxy(up, server={"admin_port": 0}, keys=[key])
+    given = {"authorization": f"Bearer {KEY}"}
+    up.script = [wire.ok, wire.stream]
+    answers = [
+        await p.ask(headers=given, user="u"),
+        await p.ask(headers=given, stream=True),
+        await p.ask(headers=given, model='no "model"\n'),
+        await p.ask(),
+    ]
+    assert [answer.status for answer in answers] == [200, 200, 404, 401]
+    _, _, text = await fetch(p)
+    assert check_metrics(text) == ""
 
 
 async def test_names_that_clients_choose_make_a_limited_number_of_series(
