@@ -9,7 +9,7 @@ listed if a path below one of its roots, the first keys of the paths after it, i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Literal, NamedTuple, TypeAlias
 from urllib.parse import quote
 
@@ -43,14 +43,30 @@ class Change(NamedTuple):
     weight: Weight
     policy: PolicyName | None = None
 
-    def public(self) -> dict[str, str]:
+    def public(self) -> Mapping[str, str]:
         """Return the change as the log shows it: paths and reason, never a value."""
-        shown = {"action": self.action, "weight": self.weight, "reason": self.reason}
-        if self.before:
-            shown["before"] = _shorten(format_path(self.before))
-        if self.after:
-            shown["after"] = _shorten(format_path(self.after))
-        return shown
+        shown = _SHOWN.get(self)
+        return _show(self) if shown is None else shown
+
+
+_SHOWN: dict[Change, Mapping[str, str]] = {}
+"""The first changes of whole parameters, or of what is first in one, as the log shows them: most exchanges make the
+same few."""
+_MOST_SHOWN = 1_000
+_FREQUENT: tuple[Path, ...] = ((), (0,))  # what follows the parameter
+
+
+def _show(change: Change) -> Mapping[str, str]:
+    before, after = change.before, change.after
+    shown: dict[str, str] = {"action": change.action, "weight": change.weight, "reason": change.reason}
+    if before:
+        shown["before"] = _shorten(format_path(before))
+    if after:
+        shown["after"] = _shorten(format_path(after))
+    is_frequent = before[1:] in _FREQUENT and after[1:] in _FREQUENT
+    if is_frequent and len(_SHOWN) < _MOST_SHOWN and len(format_path(before + after)) <= _MOST_TEXT:
+        _SHOWN[change] = shown
+    return shown
 
 
 class _Step:
@@ -58,10 +74,16 @@ class _Step:
 
     __slots__ = ("_before", "_list_pairs", "roots")
 
-    def __init__(self, roots: Collection[str | int], list_pairs: Callable[[], Iterable[tuple[Path, Path]]]) -> None:
+    def __init__(
+        self,
+        roots: Collection[str | int],
+        list_pairs: Callable[[], Iterable[tuple[Path, Path]]],
+        known: dict[Path, Path] | None = None,
+    ) -> None:
+        """`known` has what `list_pairs` lists, by the path after the step; without it, that is listed when needed."""
         self.roots = roots
         self._list_pairs = list_pairs
-        self._before: dict[Path, Path] | None = None  # by the path after the step
+        self._before = known
 
     def undo(self, path: Path) -> Path:
         """The path before the step."""
@@ -104,7 +126,7 @@ class Receipt:
     def record_rename(self, before: Path, after: Path, reason: str) -> None:
         """Record that a key got another name, and map the paths below it."""
         self._record("renamed", self.unmap(before), after, reason, "form")
-        self.map_paths([(before, after)])
+        self._steps.append(_Step(after[:1], tuple, {after: before}))
 
     def record_move(self, before: Path, after: Path, reason: str) -> None:
         """Record that a value moved. The caller maps its path, and those of its neighbors, with one `map_paths`."""
@@ -216,9 +238,10 @@ class Receipt:
     ) -> None:
         if len(reason) > _MOST_TEXT:
             reason = _shorten(reason)
-        change = Change(action, before, after, reason, weight, policy)
-        if change not in self.changes[-_RECENT:]:  # a change that each chunk of a stream repeats is recorded once
-            self.changes.append(change)
+        change, changes = Change(action, before, after, reason, weight, policy), self.changes
+        recent = changes if len(changes) <= _RECENT else changes[-_RECENT:]
+        if change not in recent:  # a change that each chunk of a stream repeats is recorded once
+            changes.append(change)
 
 
 def _shorten(text: str) -> str:

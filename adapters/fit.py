@@ -78,7 +78,7 @@ def is_taken(name: str | int, ctx: Context) -> bool:
 def _fit_rest(body: JsonObject, validator: Validator, ctx: Context, extras: Extras, hub: str) -> set[Path]:
     """Fit the body. Returns the paths of the keys inside its values that the schema lacks and that are kept."""
     edits = Edits(body)
-    unknown = [name for name in body if name not in validator.known]
+    unknown = [] if body.keys() <= validator.known else [name for name in body if name not in validator.known]
     if len(unknown) > _MOST_UNKNOWN:
         text = f"The request has {len(unknown)} parameters that nobody knows; at most {_MOST_UNKNOWN} are looked at"
         raise Fault("extra_parameter", text, (unknown[0],), code="unknown_parameter")

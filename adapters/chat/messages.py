@@ -17,12 +17,12 @@ from dragoman.adapters.paths import Path, Places
 
 __all__ = [
     "are_plain",
+    "are_plain_turns",
     "convert_messages",
     "convert_refusals",
     "drop_known_tool_names",
     "drop_silent_answers",
     "extract_text",
-    "has_joined_answers",
     "is_silent",
     "join_text_parts",
     "list_shifted_places",
@@ -33,8 +33,7 @@ __all__ = [
 
 Messages = list[JsonObject]
 
-_PLAIN_KEYS = {"role", "content"}
-_ROLE, _CONTENT = itemgetter("role"), itemgetter("content")
+_ROLE = itemgetter("role")
 _INSTRUCTING = ("system", "developer")
 _ANSWERING = ("content", "tool_calls", "refusal", "audio", "function_call")
 
@@ -42,14 +41,24 @@ _ANSWERING = ("content", "tool_calls", "refusal", "audio", "function_call")
 def are_plain(messages: Messages) -> bool:
     """True if each message has nothing but a role, which is not `developer`, and a text: no rewrite of single messages
     concerns them."""
-    if not messages or set().union(*messages) != _PLAIN_KEYS or min(map(len, messages)) != len(_PLAIN_KEYS):
-        return False
-    return "developer" not in [*map(_ROLE, messages)] and {*map(type, map(_CONTENT, messages))} == {str}
+    roles = _list_plain_roles(messages)
+    return bool(roles) and "developer" not in roles
 
 
-def has_joined_answers(messages: Messages) -> bool:
-    """True if two messages of the assistant follow one another: some protocols know them as one turn."""
-    return ("assistant", "assistant") in pairwise(map(_ROLE, messages))
+def are_plain_turns(messages: Messages) -> bool:
+    """True if messages `are_plain`, and no two of the assistant follow one another: some protocols know them as one
+    turn."""
+    roles = _list_plain_roles(messages)
+    return bool(roles) and "developer" not in roles and ("assistant", "assistant") not in pairwise(roles)
+
+
+def _list_plain_roles(messages: Messages) -> list[Any]:
+    """The roles of messages that have nothing but a role and a text; empty if one has anything else."""
+    try:
+        roles = [one["role"] for one in messages if len(one) == 2 and type(one["content"]) is str]
+    except (KeyError, TypeError):
+        return []
+    return roles if len(roles) == len(messages) else []
 
 
 def list_shifted_places(before: Path, count: int) -> Places:

@@ -33,6 +33,24 @@ _ECHOED: JsonObject = {
 }
 """The settings that a response repeats, with the values for those that the request omits."""
 
+_BEGUN: JsonObject = {
+    "id": None,
+    "object": "response",
+    "created_at": None,
+    "completed_at": None,
+    "status": "in_progress",
+    "background": False,
+    "error": None,
+    "incomplete_details": None,
+    "model": None,
+    "output": None,
+    "store": False,  # becomes true when the response is stored
+    "reasoning": None,
+    "usage": None,
+    **_ECHOED,
+}
+"""A response that has just begun, for a request without settings."""
+
 _CHAT_USAGE = frozenset({"prompt_tokens", "completion_tokens", "prompt_tokens_details", "completion_tokens_details"})
 
 
@@ -41,31 +59,21 @@ def new_response(request: JsonObject, response_id: str, model: str, created_at: 
 
     `created_at` is in seconds since 1970.
     """
-    given = {key: value for key, value in request.items() if key in _ECHOED and value is not None}
-    echoed = {**_ECHOED, **given}
-    fill_settings(echoed)
+    made = _BEGUN.copy()
+    made["id"], made["created_at"], made["model"], made["output"] = response_id, created_at, model, []
+    for key, value in request.items():
+        if key in _ECHOED and value is not None:
+            made[key] = value
+    fill_settings(made)
     reasoning = request.get("reasoning")
-    return {
-        "id": response_id,
-        "object": "response",
-        "created_at": created_at,
-        "completed_at": None,
-        "status": "in_progress",
-        "background": False,
-        "error": None,
-        "incomplete_details": None,
-        "model": model,
-        "output": [],
-        "store": False,  # becomes true when the response is stored
-        "reasoning": None if reasoning is None else {"effort": None, "summary": None, **reasoning},
-        "usage": None,
-        **echoed,
-    }
+    if reasoning is not None:
+        made["reasoning"] = {"effort": None, "summary": None, **reasoning}
+    return made
 
 
 def fill_settings(response: JsonObject) -> None:
     """Fill the keys that a response's `text.format` and `tools` must have. Alters the response."""
-    if isinstance(response["text"], dict):
+    if isinstance(response["text"], dict) and response["text"] is not _ECHOED["text"]:
         response["text"] = _complete_text(response["text"])
     if isinstance(response["tools"], list):
         response["tools"] = [_complete_tool(tool) for tool in response["tools"]]

@@ -39,4 +39,4 @@ class Bridge:
 
 def translate_with(translate: Callable[[JsonObject, Context], JsonObject]) -> RequestTranslation:
     """The translation of a context, from that of a request."""
-    return lambda ctx: ctx._replace(request=translate(ctx.request, ctx))
+    return lambda ctx: ctx.with_request(translate(ctx.request, ctx))

@@ -30,7 +30,7 @@ from .chat_to_messages import BLOCKS, FREE_TEXT
 from .chat_to_turns import to_reasoning_blocks
 from .message_citations import list_placed_citations
 from .message_envelope import begin_chat, begin_message, explain_refusal, read_refusal
-from .message_usage import convert_usage, to_chat_counts
+from .message_usage import record_usage, to_chat_counts
 from .replies import (
     CALL_KEYS,
     CHAT_COUNTS,
@@ -40,6 +40,7 @@ from .replies import (
     NO_TEXT,
     SECOND_CALL,
     list_legacy_call,
+    says_only_text,
     take_first_choice,
 )
 from .stop_reasons import ENDING_KEYS, PAUSED, read_stop_reason, to_finish_reason
@@ -115,16 +116,17 @@ def to_message(reply: JsonObject, request: JsonObject, ctx: Context) -> JsonObje
     position, choice = take_first_choice(reply["choices"], ctx)
     refused = bool(choice["message"].get("refusal"))
     stop = read_stop_reason(choice, request.get("stop_sequences") or (), refused=refused)
-    content = _to_blocks(choice, ("choices", position), ctx)
+    if says_only_text(choice):
+        content = [{"type": "text", "text": choice["message"]["content"]}]
+    else:
+        content = _to_blocks(choice, ("choices", position), ctx)
     ctx.receipt.record_conversion(("choices",), BLOCKS, after=("content",))
-    return {
-        **begin_message(reply, ctx),
-        "content": content,
-        "stop_reason": stop.reason,
-        "stop_sequence": stop.sequence,
-        **(explain_refusal(choice["message"]["refusal"]) if refused and stop.reason == "refusal" else {}),
-        "usage": convert_usage(reply.get("usage"), reply.get("service_tier"), ctx),
-    }
+    made = begin_message(reply, ctx)
+    made["content"], made["stop_reason"], made["stop_sequence"] = content, stop.reason, stop.sequence
+    if refused and stop.reason == "refusal":
+        made |= explain_refusal(choice["message"]["refusal"])
+    record_usage(reply.get("usage"), reply.get("service_tier"), ctx)
+    return made
 
 
 def _to_blocks(choice: JsonObject, path: Path, ctx: Context) -> list[JsonObject]:

@@ -48,7 +48,7 @@ from .unused_keys import record_unused_keys
 __all__ = ["messages_to_chat_request", "messages_to_full_chat_request", "to_messages_request"]
 
 _PROTOCOL = "Messages"
-_SAME = ("model", "temperature", "top_p", "top_k", "stream")
+_SAME = frozenset({"model", "temperature", "top_p", "top_k", "stream"})
 _HOLDERS = ("output_config",)  # parameters whose members are translated one by one
 _TIERS = {"auto": "auto", "standard_only": "default"}
 _TIERS_BACK = {name: tier for tier, name in _TIERS.items()}
@@ -95,7 +95,7 @@ def messages_to_full_chat_request(request: JsonObject, ctx: Context) -> JsonObje
 def to_messages_request(request: JsonObject, ctx: Context) -> JsonObject:
     """Translate a chat request to Messages. Raises Fault, with the path as the client wrote it."""
     left = copy_parameters(request, HUB_CHAT, ctx)
-    made = take_common(left, (*_SAME, "cache_control"))
+    made = take_common(left, _SAME | {"cache_control"})
     system, made["messages"] = chat_to_turns(left.pop("messages"), ctx)
     if not made["messages"]:
         text = "messages say nothing, and the model's provider needs at least one message"

@@ -17,7 +17,7 @@ from typing import Any
 from dragoman.adapters.call import Context, JsonObject
 from dragoman.adapters.counts import is_count
 
-__all__ = ["convert_usage", "to_chat_counts", "to_chat_tier", "to_messages_tier", "to_messages_usage"]
+__all__ = ["convert_usage", "record_usage", "to_chat_counts", "to_chat_tier", "to_messages_tier", "to_messages_usage"]
 
 _COUNTS = "counts get the names of Messages; a missing detail is 0"
 _NO_USAGE = "the provider reported no token counts"
@@ -69,6 +69,12 @@ def to_chat_counts(usage: Any) -> JsonObject | None:
 
 def convert_usage(usage: JsonObject | None, tier: Any, ctx: Context) -> JsonObject:
     """The usage of a message, from that of a chat reply and its `service_tier`; what changes is recorded."""
+    record_usage(usage, tier, ctx)
+    return to_messages_usage(usage) | to_messages_tier(tier)
+
+
+def record_usage(usage: JsonObject | None, tier: Any, ctx: Context) -> None:
+    """Record what changes in the usage of a chat reply, and in its `service_tier`, in a message."""
     if usage is None:
         ctx.receipt.record_fill(("usage",), _NO_USAGE)
     else:
@@ -78,7 +84,6 @@ def convert_usage(usage: JsonObject | None, tier: Any, ctx: Context) -> JsonObje
         ctx.receipt.record_conversion(("service_tier",), reason, after=("usage", "service_tier"))
     elif tier:
         ctx.receipt.record_drop(("service_tier",), "Messages has no such tier")
-    return to_messages_usage(usage) | to_messages_tier(tier)
 
 
 def to_messages_tier(tier: Any) -> JsonObject:

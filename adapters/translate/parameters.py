@@ -29,7 +29,7 @@ __all__ = [
 
 def take_common(left: JsonObject, names: Collection[str]) -> JsonObject:
     """Take the parameters that have the same name in both protocols."""
-    return {key: left.pop(key) for key in names if key in left and left[key] is not None}
+    return {key: left.pop(key) for key in [*left] if key in names and left[key] is not None}
 
 
 def copy_parameters(request: JsonObject, hub: str, ctx: Context) -> JsonObject:

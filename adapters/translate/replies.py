@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -37,6 +37,7 @@ __all__ = [
     "list_legacy_call",
     "read_envelope",
     "read_failure",
+    "says_only_text",
     "take_first_choice",
     "to_chat_reply",
     "to_chat_usage",
@@ -69,6 +70,8 @@ CHAT_COUNTS = "counts get the names of chat"
 NO_TEXT = "the annotations belong to no text"
 SECOND_CALL = "the calls in tool_calls are used"
 
+_ONLY_TEXT = (["role", "content"], ["content", "role"])
+
 _CHAT_REPLY, _RESPONSE = "hub/chat.reply", "hub/responses.reply"
 _CHAT_USED = frozenset({"id", "object", "created", "model", "choices", "usage", "service_tier"})
 _DEFAULT_TIER = "default"
@@ -81,7 +84,10 @@ def to_responses_reply(reply: JsonObject, request: JsonObject, response_id: str,
     position, choice = take_first_choice(reply["choices"], ctx)
     finish = choice["finish_reason"]
     status = "incomplete" if finish in _INCOMPLETE else "completed"
-    output = to_output(choice, map_tool_names(request), ctx, position)
+    if says_only_text(choice):
+        output = [_make_message([_make_text(choice["message"]["content"])], ctx)]
+    else:
+        output = to_output(choice, map_tool_names(request), ctx, position)
     if output and status == "incomplete":
         output[-1]["status"] = "incomplete"
     base = new_response(request, response_id, reply["model"], reply["created"])
@@ -103,21 +109,31 @@ def complete_response(base: JsonObject, reply: JsonObject, ctx: Context) -> Json
     ctx.receipt.record_conversion(("choices",), reason, after=("output",))
     if reply.get("usage"):
         ctx.receipt.record_conversion(("usage",), "counts get the names of Responses; a missing detail is 0")
-    carried = carry_reply_keys(reply, base, (_CHAT_REPLY, _RESPONSE), _CHAT_USED, ctx)
-    tier = reply.get("service_tier")
-    if tier:
-        return {**base, **carried, "service_tier": tier}
-    ctx.receipt.record_fill(("service_tier",), "the provider named none")
-    return {**base, **carried}
+    made = {**base, **carry_reply_keys(reply, base, (_CHAT_REPLY, _RESPONSE), _CHAT_USED, ctx)}
+    if tier := reply.get("service_tier"):
+        made["service_tier"] = tier
+    else:
+        ctx.receipt.record_fill(("service_tier",), "the provider named none")
+    return made
 
 
 def take_first_choice(choices: list[JsonObject], ctx: Context) -> tuple[int, JsonObject]:
     """Choice 0, which the reader guarantees, and its position. The others are recorded as dropped."""
+    if len(choices) == 1 and choices[0]["index"] == 0:
+        return 0, choices[0]
     first = next(position for position, choice in enumerate(choices) if choice["index"] == 0)
     for position in range(len(choices)):
         if position != first:
             ctx.receipt.record_drop(("choices", position), MORE_CHOICES)
     return first, choices[first]
+
+
+def says_only_text(choice: JsonObject) -> bool:
+    """Whether a choice of chat has a text and nothing else that another protocol has a place for, or lacks one for."""
+    message = choice["message"]
+    if not (choice.keys() <= CHOICE_KEYS and message.keys() <= MESSAGE_KEYS) or choice.get("logprobs"):
+        return False
+    return bool(message.get("content")) and [key for key in message if message[key]] in _ONLY_TEXT
 
 
 def to_output(
@@ -136,14 +152,20 @@ def to_output(
     ]
     parts = _to_responses_parts(message, choice.get("logprobs"), path, ctx)
     if parts:
-        items.append(
-            {"type": "message", "id": ctx.new_id("msg"), "status": "completed", "role": "assistant", "content": parts}
-        )
+        items.append(_make_message(parts, ctx))
     if message.get("audio"):
         ctx.receipt.record_drop((*path, "audio"), NO_AUDIO)
     _record_unused_extent(choice, path, ctx)
     calls = message.get("tool_calls") or list_legacy_call(message, ctx)
     return items + [_to_responses_call(call, names, (*path, "tool_calls", k), ctx) for k, call in enumerate(calls)]
+
+
+def _make_message(parts: list[JsonObject], ctx: Context) -> JsonObject:
+    return {"type": "message", "id": ctx.new_id("msg"), "status": "completed", "role": "assistant", "content": parts}
+
+
+def _make_text(text: str, annotations: Sequence[JsonObject] = (), tokens: Sequence[Any] = ()) -> JsonObject:
+    return {"type": "output_text", "text": text, "annotations": [*annotations], "logprobs": [*tokens]}
 
 
 def _record_unused_extent(choice: JsonObject, path: Path, ctx: Context) -> None:
@@ -170,7 +192,7 @@ def _to_responses_parts(message: JsonObject, logprobs: Any, path: Path, ctx: Con
         place = (*path, "annotations")
         given = message.get("annotations") or ()
         annotations = [to_responses_annotation(one, (*place, k), ctx) for k, one in enumerate(given)]
-        parts.append({"type": "output_text", "text": message["content"], "annotations": annotations, "logprobs": found})
+        parts.append(_make_text(message["content"], annotations, found))
     if message.get("refusal"):
         parts.append({"type": "refusal", "refusal": message["refusal"]})
     return parts

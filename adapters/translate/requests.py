@@ -35,23 +35,25 @@ from .unused_keys import record_unused_keys
 
 __all__ = ["to_chat_request", "to_full_chat_request", "to_responses_request"]
 
-_SAME = (
-    "model",
-    "temperature",
-    "top_p",
-    "presence_penalty",
-    "frequency_penalty",
-    "metadata",
-    "user",
-    "safety_identifier",
-    "prompt_cache_key",
-    "prompt_cache_retention",
-    "service_tier",
-    "parallel_tool_calls",
-    "stream",
-    "client_request_id",
-    "usage_context",
-    "extra_params",
+_SAME = frozenset(
+    {
+        "model",
+        "temperature",
+        "top_p",
+        "presence_penalty",
+        "frequency_penalty",
+        "metadata",
+        "user",
+        "safety_identifier",
+        "prompt_cache_key",
+        "prompt_cache_retention",
+        "service_tier",
+        "parallel_tool_calls",
+        "stream",
+        "client_request_id",
+        "usage_context",
+        "extra_params",
+    }
 )
 _HOLDERS = ("reasoning", "text")  # parameters whose members are translated one by one
 _LOGPROBS = "message.output_text.logprobs"
@@ -63,7 +65,8 @@ def to_chat_request(request: JsonObject, ctx: Context) -> JsonObject:
 
     `input` must already hold the items of the conversation that `previous_response_id` continues.
     """
-    return to_plain_chat(to_full_chat_request(request, ctx), ctx)
+    made = to_full_chat_request(request, ctx)
+    return made if made["messages"] is request.get("input") else to_plain_chat(made, ctx)
 
 
 def to_full_chat_request(request: JsonObject, ctx: Context) -> JsonObject:
@@ -137,11 +140,11 @@ def to_responses_request(request: JsonObject, ctx: Context) -> JsonObject:
 
 
 @cache
-def _same_in_chat() -> tuple[str, ...]:
+def _same_in_chat() -> frozenset[str]:
     """The parameters with the same name in chat: also those that providers add to OpenAI's, as `top_k`, which Responses
     clients send too."""
     hub: dict[str, Schema] = load(HUB_CHAT)["properties"]
-    return (*_SAME, *(name for name, rule in hub.items() if rule.get("x-extension") and "x-dialect" not in rule))
+    return _SAME | {name for name, rule in hub.items() if rule.get("x-extension") and "x-dialect" not in rule}
 
 
 def _set_chat_format(left: JsonObject, made: JsonObject, ctx: Context) -> None:

@@ -127,12 +127,29 @@ def to_chat_tools(tools: list[tuple[Path, JsonObject]], choice: Any, ctx: Contex
 
     Raises Fault if names collide, or if a tool that the provider runs cannot be dropped.
     """
+    if _are_functions(tools):  # in most requests
+        made, placed = [_to_plain_function(tool, path, ctx) for path, tool in tools], tools
+    else:
+        made, placed = _convert_tools(tools, choice, ctx)
+    ctx.receipt.record_conversion(("tools",), "tools are converted to chat's form")
+    ctx.receipt.map_paths_below("tools", partial(_list_places, placed))
+    return made
+
+
+def _are_functions(tools: list[tuple[Path, JsonObject]]) -> bool:
+    return not [tool for _, tool in tools if tool.get("type") != "function"]
+
+
+def _convert_tools(
+    tools: list[tuple[Path, JsonObject]], choice: Any, ctx: Context
+) -> tuple[list[JsonObject], list[tuple[Path, JsonObject]]]:
+    """Convert tools of any type. Returns the functions, and what each of them was, with its path. Raises Fault."""
     made: list[JsonObject] = []
-    placed: list[tuple[Path, JsonObject]] = []  # what each function was, and its path
+    placed: list[tuple[Path, JsonObject]] = []
     hosted: list[tuple[Path, Any]] = []
     _check_names(tools)
     for path, tool in tools:
-        if tool.get("type") == "function":  # most of them
+        if tool.get("type") == "function":
             made.append(_to_plain_function(tool, path, ctx))
             placed.append((path, tool))
             continue
@@ -149,9 +166,7 @@ def to_chat_tools(tools: list[tuple[Path, JsonObject]], choice: Any, ctx: Contex
             hosted.append((path, tool.get("type")))
     if hosted:
         drop_hosted_tools(hosted, made, choice, ctx)
-    ctx.receipt.record_conversion(("tools",), "tools are converted to chat's form")
-    ctx.receipt.map_paths_below("tools", partial(_list_places, placed))
-    return made
+    return made, placed
 
 
 def to_responses_tools(tools: list[JsonObject], ctx: Context) -> list[JsonObject]:
@@ -270,6 +285,10 @@ def _to_chat_function(tool: JsonObject, name: str, path: Path, ctx: Context) -> 
 
 
 def _to_plain_function(tool: JsonObject, path: Path, ctx: Context) -> JsonObject:
+    if tool.keys() <= _TOOL_KEYS and None not in tool.values():  # most of them
+        function = tool.copy()
+        function.pop("type", None)
+        return {"type": "function", "function": function}
     record_unused_keys(tool, _TOOL_KEYS, path, ctx, "chat")
     function = {key: tool[key] for key in _FUNCTION_KEYS if key in tool and tool[key] is not None}
     return {"type": "function", "function": function}

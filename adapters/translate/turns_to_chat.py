@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 import orjson
 
 from dragoman.adapters.call import Context, JsonObject
-from dragoman.adapters.chat.messages import are_plain, has_joined_answers, list_shifted_places, order_tool_results
+from dragoman.adapters.chat.messages import are_plain_turns, list_shifted_places, order_tool_results
 from dragoman.adapters.chat.reasoning import set_reasoning
 from dragoman.adapters.common.carried_keys import copy_carried_keys
 from dragoman.adapters.faults import Fault
@@ -54,12 +54,7 @@ def turns_to_chat(system: Any, turns: list[JsonObject], ctx: Context) -> list[Js
 
 def _are_plain(system: Any, turns: list[JsonObject]) -> bool:
     """Whether all turns have a text and nothing else, so that they are messages of chat as they are."""
-    return (
-        not isinstance(system, list)
-        and are_plain(turns)
-        and all(turn["content"] for turn in turns)
-        and not has_joined_answers(turns)
-    )
+    return not isinstance(system, list) and are_plain_turns(turns) and "" not in [turn["content"] for turn in turns]
 
 
 def _convert_plain(system: str | None, turns: list[JsonObject], ctx: Context) -> list[JsonObject]:

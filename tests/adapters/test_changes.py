@@ -1,6 +1,12 @@
 from __future__ import annotations
 
-from dragoman.adapters.changes import Receipt
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dragoman.adapters import changes
+from dragoman.adapters.changes import Change, Receipt
+from dragoman.adapters.paths import Path
 
 
 def test_unmap_walks_renames_back() -> None:
@@ -55,6 +61,28 @@ def test_words_that_others_chose_are_bounded() -> None:
         "before": 500,
         "reason": 500,
     }
+
+
+PATHS: st.SearchStrategy[Path] = st.lists(st.sampled_from(["a", "b", "x" * 600, 0, 1]), max_size=3).map(tuple)
+
+
+@given(PATHS, PATHS, st.sampled_from(["renamed", "dropped"]), st.sampled_from(["why", "else"]))
+def test_a_change_that_is_remembered_is_shown_as_any_other(before: Path, after: Path, action: str, why: str) -> None:
+    change = Change(action, before, after, why, "form")  # type: ignore[arg-type]
+    first = change.public()
+    assert Change(*change).public() == first
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(changes, "_SHOWN", {})
+        assert change.public() == first
+
+
+def test_only_some_frequent_changes_of_few_words_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    remembered: dict[Change, object] = {}
+    monkeypatch.setattr(changes, "_SHOWN", remembered)
+    monkeypatch.setattr(changes, "_MOST_SHOWN", 2)
+    for path in [("x" * 501,), ("messages", 1), ("messages", 0), ("tools",), ("input",)]:
+        Change("dropped", path, (), "why", "loss").public()
+    assert [change.before for change in remembered] == [("messages", 0), ("tools",)]
 
 
 def test_a_fork_keeps_what_was_and_shares_nothing() -> None:

@@ -41,7 +41,7 @@ def convert(call: Convert) -> object:
 def compare_ways(call: Convert, module: ModuleType) -> None:
     short = convert(call)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "are_plain", lambda _: False)
+        patch.setattr(module, "are_plain_turns", lambda _: False)
         assert convert(call) == short
 
 
