@@ -4,6 +4,7 @@ import { button, fill, h, put } from "./dom.js";
 import { formatPath, plural, reveal } from "./format.js";
 
 const SIDES = [["request", "Request", 1, 2], ["reply", "Reply", 3, 4], [null, "Request and reply", 1, 4]];
+const UNCHANGED = "No field was changed on the way. Two things are never listed: the provider gets its own name of the model, and a chat stream is asked to count its tokens (stream_options).";
 const pathText = (path) => (path?.length ? reveal(formatPath(path)) : null);
 
 /** What changed, in one line: max_completion_tokens → max_tokens. */
@@ -43,7 +44,7 @@ export class Changes {
     fill(this.body);
     const losses = changes.filter(({ weight }) => weight === "loss").length;
     fill(this.sum, changes.length ? `${changes.length - losses} form, ${plural(losses, "loss")}` : "");
-    if (!changes.length) put(this.body, h("p", { class: "note" }, missing ?? "Nothing was changed on the way: the provider got what the client sent, and the client what the provider answered."));
+    if (!changes.length) put(this.body, h("p", { class: "note" }, missing ?? UNCHANGED));
     for (const [side, title, first, second] of SIDES) {
       const found = changes.filter((change) => (change.side ?? null) === side);
       if (!found.length) continue;

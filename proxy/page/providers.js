@@ -17,7 +17,7 @@ function drawTarget(target) {
 
 function drawProvider(provider) {
   return h("section", { class: "card", "aria-label": `Provider ${provider.name}` },
-    h("header", {}, h("h2", {}, reveal(provider.name)), h("span", { class: "pill" }, provider.dialect), h("span", { class: "grow" }),
+    h("header", {}, h("h2", {}, reveal(provider.name)), h("span", { class: "pill" }, provider.engine ? `${provider.engine} engine` : provider.dialect), h("span", { class: "grow" }),
       h("span", { class: "soft" }, `${count(provider.in_flight ?? 0)} in flight`, provider.waiting > 0 && h("span", { class: "is-loss" }, `, ${count(provider.waiting)} waiting`))),
     provider.url && h("p", { class: "soft mono url" }, reveal(provider.url)),
     provider.targets?.length > 0 && h("table", { class: "plain" }, h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "Model"), h("th", { scope: "col" }, "Circuit breaker"), h("th", { scope: "col", class: "amount" }, "Latency"))), h("tbody", {}, provider.targets.map(drawTarget))));

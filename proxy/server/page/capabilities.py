@@ -55,12 +55,10 @@ def _list_protocols(state: RouterState, model: str) -> set[str]:
 
 
 def _list_paths(dialect: Dialect) -> Iterator[tuple[str, str]]:
-    """The protocols with their shortest address of the usual form that names the dialect, if there is one."""
+    """The protocols with their shortest address of the usual form: the one that the docs and most clients use."""
     query = f"?{urlencode(dialect.query)}" if dialect.query else ""
     for protocol in dialect.served:
-        paths = sorted(dialect.paths.get(protocol) or dialect.served_paths(protocol), key=len)
-        own = [path for path in paths if path.startswith(f"/{dialect.name}/")]
-        yield protocol, (own or paths)[0] + query
+        yield protocol, min(dialect.paths.get(protocol) or dialect.served_paths(protocol), key=len) + query
 
 
 def _list_headers(dialects: Mapping[str, Dialect], protocol: str) -> dict[str, str]:

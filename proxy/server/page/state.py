@@ -66,7 +66,7 @@ def _describe_provider(
         "name": provider.name,
         "dialect": provider.dialect.name,
         "engine": configured.engine,
-        "url": configured.base_address,
+        "url": configured.base_url,
         "protocols": [*provider.protocols],
         "in_flight": provider.slots.in_use,
         "waiting": provider.slots.waiting,

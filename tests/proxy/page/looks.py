@@ -42,7 +42,8 @@ LOW_CONTRAST = """(() => {
 """The texts whose contrast with all that is painted behind them is below WCAG's 4.5 to 1."""
 
 TOO_WIDE = """document.documentElement.scrollWidth > innerWidth
-  || [...document.querySelectorAll('main, main > *, dialog[open]')].some((one) => one.scrollWidth > one.clientWidth + 1)
+  || [...document.querySelectorAll('main, main > *, dialog[open], .pane > header')]
+    .some((one) => one.scrollWidth > one.clientWidth + 1)
   || [...document.querySelectorAll('.list tbody td')].some((cell) => cell.checkVisibility()
     && cell.getBoundingClientRect().right > innerWidth)"""
 

@@ -10,7 +10,7 @@ from dragoman.contract.json_types import JsonObject
 from tests.browser import Page
 
 from .fake_server import FakeServer, read_fixture
-from .looks import NAMELESS, choose, click_text
+from .looks import NAMELESS, TOO_WIDE, choose, click_text
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -142,6 +142,22 @@ async def test_stream_is_a_timeline(page: Page, fake: FakeServer) -> None:
     await page.run(click_text(".pane-4 .tabs button", "Joined"))
     joined = await page.run("[...document.querySelectorAll('.pane-4 .t-s')].map((part) => part.innerText).join('')")
     assert "Four dialects are served: openai, databricks, azure and mindie." in joined
+
+
+@pytest.mark.parametrize("width", [1280, 1000, 760])
+async def test_the_buttons_of_a_stream_s_pane_fit(page: Page, fake: FakeServer, width: int) -> None:
+    await page.resize(width, 800)
+    await open_exchange(page, fake, "stream")
+    assert not await page.run(TOO_WIDE)
+    await page.reset()
+
+
+async def test_an_exchange_without_changes_says_what_is_never_listed(page: Page, fake: FakeServer) -> None:
+    fake.details["req-receipt"]["changes"] = []
+    await open_exchange(page, fake)
+    assert "never listed: the provider gets its own name" in await page.run(
+        "document.querySelector('.changes').innerText"
+    )
 
 
 async def test_messages_that_are_not_kept_say_how_to_keep_them(page: Page, fake: FakeServer) -> None:

@@ -22,4 +22,6 @@ async def test_every_sample_of_the_playground_is_answered(page: PageClient) -> N
         answers[one["dialect"], one["protocol"]] = await page.post("send", asked)
     assert {name: text for name, (status, text) in answers.items() if status != 200} == {}
     assert ("azure", "chat") in answers
+    paths = {(one["dialect"], one["protocol"]): one["path"] for one in about["serves"]}
+    assert paths["openai", "chat"] == "/v1/chat/completions", "the address that the docs name"
     assert ("anthropic", "count_tokens") in answers
