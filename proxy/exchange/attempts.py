@@ -252,7 +252,7 @@ def _find_bridged(ctx: RequestContext, candidate: Candidate) -> Candidate | None
     client = ctx.pipeline.route.protocol
     protocol = candidate.plan.for_protocol(client).protocol
     if candidate.unserved.record(candidate.target.model, protocol):
-        hint = f"set protocols of the provider {candidate.provider.name}"
+        hint = f"check base_url of the provider {candidate.provider.name}, or set its protocols"
         found = {"request_id": ctx.record.request_id, "target": candidate.label, "protocol": protocol}
         ctx.log.warning("protocol_not_served", **found, hint=hint)
     rest = candidate.plan_again()

@@ -32,4 +32,7 @@ def to_fault(status: int, exc: BaseException | None) -> Fault:
         )
     if exc is not None and _DUPLICATE.search(str(exc)):
         return Fault("invalid_request", "a header that may occur once occurs twice", code="bad_http")
+    if exc is not None and "HTTPS traffic" in str(exc):
+        text = "this is TLS, and this address speaks plain HTTP: a client's base address must begin with http://"
+        return Fault("invalid_request", text, code="bad_http")
     return Fault("invalid_request", "this is not valid HTTP/1.1", code="bad_http")

@@ -95,7 +95,7 @@ class Keys:
             raise _auth_fault(f"no API key was given: send it as {_FORMS}")
         found = [caller for digest in given if (caller := self._known.get(digest)) is not None]
         if not found:
-            raise _auth_fault("the API key is not known here")
+            raise _auth_fault("the proxy does not know this API key: send one of its own, not a provider's")
         if len(found) > 1:
             raise _auth_fault("the headers hold different API keys")
         caller = found[0]

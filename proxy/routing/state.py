@@ -319,7 +319,7 @@ class RouterState:
 
     def _unknown_model(self, name: str, caller: Caller) -> Fault:
         visible = [known for known in self._models if "*" not in known and caller.can_use(known)]
-        hint = did_you_mean(name, visible, most=3)
+        hint = did_you_mean(name, visible, most=3) or "; GET /v1/models lists those that do"
         shown = name if len(name) <= _MAX_NAME else name[:_MAX_NAME] + "..."
         return Fault(
             "model_not_found", f"the model {shown!r} does not exist here{hint}", ("model",), code="model_not_found"

@@ -71,6 +71,9 @@ _ERRORS = (
     UpstreamError(OSError, _UNREACHABLE, "upstream_disconnected", "the connection broke"),
 )
 
+_TLS_HINTS = {"WRONG_VERSION_NUMBER": "; if the server speaks plain HTTP, its base_url must begin with http://"}
+"""What a reason of OpenSSL means in most cases."""
+
 CLIENT_ERRORS = (aiohttp.ClientError, HttpProcessingError, asyncio.TimeoutError, OSError)
 """Every exception that `to_fault` converts. Catch these around each use of the HTTP client."""
 
@@ -105,7 +108,7 @@ def _complete_text(text: str, error: BaseException) -> str:
         words = str(error.status)
     if words is None and isinstance(inner, OSError) and inner.errno and not isinstance(inner, socket.gaierror):
         words = os.strerror(inner.errno)  # its own text may hold the address
-    return f"{text} ({words})" if isinstance(words, str) and words else text
+    return f"{text} ({words}{_TLS_HINTS.get(words, '')})" if isinstance(words, str) and words else text
 
 
 _INPUTS = (("messages",), ("prompt",), ("input",))

@@ -25,7 +25,7 @@ def test_a_new_key_works_with_the_lines_that_are_printed(empty_folder: Path, com
     assert not checked.warnings
     keys = Keys(checked.config.keys)
     assert keys.authenticate({"authorization": f"Bearer {key}", "x-api-key": key}).name == "alice"
-    with pytest.raises(Fault, match="is not known here"):
+    with pytest.raises(Fault, match="does not know this API key"):
         keys.authenticate({"x-api-key": key[:-1]})
 
 

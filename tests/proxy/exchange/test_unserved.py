@@ -101,7 +101,7 @@ async def test_the_next_target_is_tried_and_later_tried_first(proxy: StartProxy,
     assert (len(first.requests), len(second.requests)) == (1, 3)
     (warning,) = _warnings(p)
     assert (warning["target"], warning["protocol"]) == ("p0/up", "embeddings")
-    assert warning["hint"] == "set protocols of the provider p0"
+    assert warning["hint"] == "check base_url of the provider p0, or set its protocols"
 
 
 async def test_a_target_without_an_alternative_is_asked_every_time(proxy: StartProxy, upstream: StartUpstream) -> None:

@@ -54,6 +54,8 @@ async def test_a_key_sees_its_models_only(proxy: StartProxy, upstream: StartUpst
     assert seen == {"careful": 200, "carefulx": 404, "gpt-5": 200}
     message = (await p.ask(model="carefulxx", headers=few)).error["message"]
     assert message == "the model 'carefulxx' does not exist here; did you mean careful?"
+    message = (await p.ask(model="other", headers=few)).error["message"]
+    assert message == "the model 'other' does not exist here; GET /v1/models lists those that do"
 
 
 def hash_of(key: str) -> str:

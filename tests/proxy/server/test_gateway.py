@@ -86,6 +86,16 @@ REJECTED: dict[str, tuple[bytes, int, str]] = {
 }
 
 
+async def test_https_to_a_plain_listener_is_named_in_the_log(
+    proxy: StartProxy, upstream: StartUpstream, wire: Wire
+) -> None:
+    p = await proxy(await upstream(wire.ok))
+    await p.raw(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03")
+    assert [line["message"] for line in p.lines if "TLS" in line.get("message", "")] == [
+        "this is TLS, and this address speaks plain HTTP: a client's base address must begin with http://"
+    ]
+
+
 @pytest.mark.parametrize("case", REJECTED)
 async def test_what_is_no_http_gets_an_answer_in_json(proxy: StartProxy, case: str) -> None:
     data, status, code = REJECTED[case]

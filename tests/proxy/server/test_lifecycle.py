@@ -162,6 +162,7 @@ async def test_tls_toward_a_plain_server(proxy: StartProxy) -> None:
     answer = await (await proxy({"base_url": f"https://127.0.0.1:{port}"})).ask()
     server.close()
     assert (answer.status, answer.error["code"]) == (502, "upstream_tls_failed")
+    assert "if the server speaks plain HTTP, its base_url must begin with http://" in answer.error["message"]
 
 
 # Pools, secrets
