@@ -55,8 +55,8 @@ class ResponsesStreamWriter(StreamWriterBase):
         self._render = render
         self._accumulator = Accumulator()
         self._number = 0
-        self._run_body: JsonObject | None = None  # whose runs are written with `_delta` and added to `_buffer`
-        self._delta = b""
+        self._run_body: JsonObject | None = None  # whose runs are written with `_frame` and added to `_buffer`
+        self._frame = (b"", b"")  # what is before the text of an event, and between it and the number
         self._buffer = TextBuffer()
 
     def _encode_chunk(self, chunk: Chunk) -> bytes:
@@ -72,13 +72,16 @@ class ResponsesStreamWriter(StreamWriterBase):
         self._buffer.add_fragments(run.texts)
         texts, first = run.encoded_texts(), self._number
         self._number += len(texts)
+        before, after = self._frame
         if len(texts) == 1:
-            return self._delta % (texts[0], first)
-        return b"".join([self._delta % (text, number) for number, text in enumerate(texts, first)])
+            return b"%b%b%b%d}\n\n" % (before, texts[0], after, first)
+        pieces = [before, b"", after, b"", b"}\n\n"] * len(texts)
+        pieces[1::5], pieces[3::5] = texts, _encode_numbers(first, self._number)
+        return b"".join(pieces)
 
     def _begin_run(self, run: DeltaRun) -> None:
-        before, after = (part.replace(b"%", b"%%") for part in run.frame())
-        self._delta = encode_event_head(run.body["type"]) + before + b"%b" + after[:-1] + b',"sequence_number":%d}\n\n'
+        before, after = run.frame()
+        self._frame = encode_event_head(run.body["type"]) + before, after[:-1] + b',"sequence_number":'
         self._buffer = self._accumulator.buffer(run.body)
         self._run_body = run.body
 
@@ -105,6 +108,14 @@ class ResponsesStreamWriter(StreamWriterBase):
         data = raw or orjson.dumps({**rendered, "sequence_number": self._number})
         self._number += 1
         return encode_event_head(rendered["type"]) + data + b"\n\n"
+
+
+_NUMBERS = [b"%d" % number for number in range(1_000)]
+
+
+def _encode_numbers(first: int, end: int) -> list[bytes]:
+    """The numbers from `first` to before `end`."""
+    return _NUMBERS[first:end] if end <= len(_NUMBERS) else [b"%d" % number for number in range(first, end)]
 
 
 def _name_failure(fault: Fault) -> str:

@@ -4,6 +4,8 @@ from typing import Any
 
 import orjson
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from openai.types.responses import ResponseStreamEvent
 from pydantic import TypeAdapter
 
@@ -13,7 +15,7 @@ from dragoman.adapters.responses.events import OUTPUT_TEXT, item_added, lifecycl
 from dragoman.adapters.responses.response_object import new_response
 from dragoman.adapters.responses.writer import ResponsesStreamWriter
 from dragoman.adapters.sse import Event, Framer
-from dragoman.adapters.streams import Chunk, End, Output
+from dragoman.adapters.streams import Chunk, DeltaRun, End, Output, expand
 from dragoman.adapters.validation import load_validator
 from dragoman.contract.json_types import JsonObject
 
@@ -63,6 +65,18 @@ def test_bytes_go_through_where_their_number_is_right() -> None:
     assert written(chunk)[1] == b"event: response.created\ndata: " + raw + b"\n\n"
     second = written(*BEGUN[:1], chunk)[1].split(b"\n\n")[1]
     assert second == b'event: response.created\ndata: {"type":"response.created","sequence_number":1}'
+
+
+@given(
+    st.lists(st.lists(st.sampled_from([b"a", b"%d", b"\\n", b"\\u00e9", b""]), min_size=1), max_size=3), st.booleans()
+)
+def test_coalesced_deltas_are_written_as_single_ones(runs: list[list[bytes]], late: bool) -> None:
+    item = {**MESSAGE, "id": "100%d"}
+    delta = text_delta(OUTPUT_TEXT, "100%d", 0, 0, "")
+    made: list[Output] = [DeltaRun(delta, ("delta",), texts) for texts in runs]
+    before = [Chunk(lifecycle_event("created", BASE)), Chunk(item_added(0, item))]
+    before += [Chunk(lifecycle_event("in_progress", BASE))] * (996 if late else 0)  # numbers with four digits follow
+    assert written(*before, *made)[1] == written(*before, *expand(made))[1]
 
 
 def test_a_fault_is_told_twice_and_shows_what_there_was() -> None:
