@@ -19,7 +19,7 @@ from tests.dialects import DIALECTS
 from .client import Answer, Client, MakeClient
 from .house import BuildHouse, House
 
-SHORT = {"first_token": 2.0, "inter_token": 1.2, "total": 3.0}
+SHORT = {"first_token": 2.0, "inter_token": 1.2, "total": 6.0}
 LEAKS = (b"SSH-2.0", b"/_fake", b"127.0.0.1", b"smuggled", b"sk-upstream")
 
 

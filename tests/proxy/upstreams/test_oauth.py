@@ -187,9 +187,9 @@ async def test_no_client_fails_for_a_failing_endpoint_while_a_token_is_valid(
     assert len(house.asked) > 1
     house.answer = None
     await p.ask()
-    await settle(lambda: len(house.valid) > 1)
-    assert (await p.ask()).status == 200
-    assert house.shown[-1] != "Bearer canary-1"
+    async with asyncio.timeout(10):
+        while house.shown[-1] == "Bearer canary-1":
+            assert (await p.ask()).status == 200
     assert any(line["event"] == "no_token" and line["reason"] for line in p.lines)
 
 
