@@ -4,7 +4,8 @@ To find duplicate keys, `jsontext` writes what it has parsed. That text is what 
 
     {"model":"fast","messages":[...]}   becomes   {"model":"provider/large-2","messages":[...]}
 
-A key `model` inside of values, or one that ends with `"model`, would be taken for it: then there is more than one.
+Where `model` is not the first key, one inside of values, or one that ends with `"model`, could be taken for it: then
+there is more than one.
 """
 
 from __future__ import annotations
@@ -26,6 +27,14 @@ def replace_model(text: bytes, body: JsonObject, sent: JsonObject) -> bytes | No
     for name, value in body.items():
         if sent[name] is not value and name != "model":
             return None
-    if text.count(_KEY) != 1:
+    at = 1 if next(iter(body)) == "model" else _find_only_key(text)
+    if at < 0:
         return None
-    return text.replace(_KEY + orjson.dumps(body["model"]), _KEY + orjson.dumps(sent["model"]))
+    end = at + len(_KEY) + len(orjson.dumps(body["model"]))
+    return b"".join((memoryview(text)[:at], _KEY, orjson.dumps(sent["model"]), memoryview(text)[end:]))
+
+
+def _find_only_key(text: bytes) -> int:
+    """Where the text has `"model":`; -1 if it has it more than once."""
+    at = text.find(_KEY)
+    return at if text.find(_KEY, at + 1) < 0 else -1

@@ -46,10 +46,9 @@ def exceeds_values(text: bytes, most: int, commas: int = _COMMAS) -> bool:
     """
     if len(text) <= _SHORTEST * most:
         return False
-    escapes = _ESCAPES * most
-    if len(text) > escapes and count_mark(text, b"\\", escapes + 1) > escapes:
+    if _has_many_escapes(text, most):
         return True
-    if not may_exceed_values(text, most, commas):
+    if not _may_have_values(text, most, commas):
         return False
     counts = [0] * len(_MARKS)
     for part in _outline_slices(text):
@@ -60,8 +59,17 @@ def exceeds_values(text: bytes, most: int, commas: int = _COMMAS) -> bool:
 
 
 def may_exceed_values(text: bytes, most: int, commas: int = _COMMAS) -> bool:
-    """Whether JSON text would have more than `most` values if none of its marks were inside strings. This is found out
-    in much less time than `exceeds_values` takes."""
+    """Whether JSON text would have more than `most` values if none of its marks were inside strings, or has too many
+    backslashes for them. This is found out in much less time than `exceeds_values` takes."""
+    return _has_many_escapes(text, most) or _may_have_values(text, most, commas)
+
+
+def _has_many_escapes(text: bytes, most: int) -> bool:
+    escapes = _ESCAPES * most
+    return len(text) > escapes and count_mark(text, b"\\", escapes + 1) > escapes
+
+
+def _may_have_values(text: bytes, most: int, commas: int) -> bool:
     left = most
     for mark, weight in zip(_MARKS, (1, 1, 2, commas), strict=True):
         left -= count_mark(text, mark, weight * (left + 1)) // weight

@@ -83,16 +83,17 @@ def read_object(raw: bytes, most: int = VALUE_LIMIT) -> JsonObject:
     return read_object_and_text(raw, most)[0]
 
 
-def read_object_and_text(raw: bytes, most: int = VALUE_LIMIT) -> tuple[JsonObject, bytes]:
-    """Parse a client's body, of at most `most` values (`json_structure.exceeds_values`). A UTF-8 byte order mark is
-    skipped. Return also the text that orjson writes for the value; empty for a large body.
+def read_object_and_text(raw: bytes, most: int | None = VALUE_LIMIT) -> tuple[JsonObject, bytes]:
+    """Parse a client's body, of at most `most` values (`json_structure.exceeds_values`); None if the caller knows that
+    it has few. A UTF-8 byte order mark is skipped. Return also the text that orjson writes for the value; empty for a
+    large body.
 
     Raises Fault `too_large`, or `invalid_request` with one of SYNTAX_CODES, or `invalid_type` for no object.
     Lines, columns (in characters) and bytes in its message count from 1, 1 and 0; `path` is set if the fault has one.
     """
     text = raw.removeprefix(BOM)
     skipped = len(raw) - len(text)
-    if len(text) > most and exceeds_values(text, most):
+    if most is not None and len(text) > most and exceeds_values(text, most):
         raise _too_deep() if _begins_deep(text) else _too_many_values(most)
     try:
         value = parse_json(text)

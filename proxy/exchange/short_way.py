@@ -97,10 +97,11 @@ async def take_short_way(
     most = min(server.value_limit, _MOST_VALUES)
     if not isinstance(raw, bytes) or len(raw) > _LARGEST or raw[:3] == BOM:
         return Leftover(raw)
-    if len(raw) > LARGE and may_exceed_values(raw, most):
+    is_counted = len(raw) > LARGE
+    if is_counted and may_exceed_values(raw, most):
         return Leftover(raw)
     try:
-        body, text = read_object_and_text(raw, most)
+        body, text = read_object_and_text(raw, None if is_counted else most)
     except Fault:
         return Leftover(raw)
     candidate = state.find_only_target(body.get("model"), caller)

@@ -19,9 +19,9 @@ VALUES = st.recursive(
 )
 
 
-@given(members=st.dictionaries(KEYS, VALUES), model=VALUES, other=st.text())
-def test_the_text_is_that_of_the_call(members: dict[str, Any], model: Any, other: str) -> None:
-    body = {**members, "model": model}
+@given(members=st.dictionaries(KEYS, VALUES), model=VALUES, other=st.text(), is_first=st.booleans())
+def test_the_text_is_that_of_the_call(members: dict[str, Any], model: Any, other: str, is_first: bool) -> None:
+    body = {"model": model} | members | {"model": model} if is_first else members | {"model": model}
     sent = {**body, "model": other}
     assert replace_model(orjson.dumps(body), body, sent) in (None, orjson.dumps(sent))
 
@@ -46,6 +46,9 @@ def test_another_body_has_another_text(sent: dict[str, Any]) -> None:
     assert replace_model(orjson.dumps(body), body, sent) is None
 
 
-def test_a_second_key_of_that_name_leaves_it_open() -> None:
-    body = {"model": "a", "x": {"model": "a"}}
+def test_a_second_key_of_that_name_leaves_it_open_unless_the_model_is_first() -> None:
+    body = {"x": {"model": "a"}, "model": "a"}
     assert replace_model(orjson.dumps(body), body, {**body, "model": "b"}) is None
+    body = {"model": "a", "x": {"model": "a"}}
+    sent = {**body, "model": "b"}
+    assert replace_model(orjson.dumps(body), body, sent) == orjson.dumps(sent)
