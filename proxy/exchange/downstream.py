@@ -9,7 +9,7 @@ from aiohttp.web_response import StreamResponse
 
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.pipeline import STREAM_HEADERS, Attempt
-from dragoman.proxy.http.aiohttp_bodies import SingleWriteResponse
+from dragoman.proxy.http.aiohttp_responses import SingleWriteResponse
 from dragoman.proxy.http.json_response import create_reply_response
 from dragoman.proxy.http.stream_response import EventStreamResponse, Pings, send_large
 from dragoman.proxy.telemetry.recording import REPLY

@@ -11,7 +11,7 @@ from multidict import CIMultiDict
 
 from dragoman.adapters.call import Reply
 
-from .aiohttp_bodies import SingleWriteResponse
+from .aiohttp_responses import SingleWriteResponse
 
 __all__ = ["SERVER", "add_server", "create_fault_response", "create_reply_response", "create_response", "serialize"]
 

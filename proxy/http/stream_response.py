@@ -14,14 +14,15 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from typing import NamedTuple
 
+from aiohttp import HttpVersion11
 from aiohttp.web_request import BaseRequest
 from aiohttp.web_response import StreamResponse
 
 from dragoman.adapters.faults import Fault
 
-from .aiohttp_bodies import SingleWriteResponse, has_plain_chunks, write_chunk, write_chunk_now
+from .aiohttp_responses import ChunkedResponse, SingleWriteResponse, write_chunk, write_chunk_now
 from .deadline import Deadline
-from .json_response import add_server
+from .json_response import SERVER, add_server
 
 __all__ = ["ClientDisconnected", "EventStreamResponse", "Pings", "send_large"]
 
@@ -129,7 +130,9 @@ class EventStreamResponse:
                 self._committing = None
             elif self.response is None:
                 self._stop_holding()
-                await self._commit()
+                self.response = self._create_response()
+                if not isinstance(self.response, ChunkedResponse):  # which sends its head with the first bytes
+                    await self.response.prepare(self._request)
             assert self.response is not None
             if len(data) <= _LARGEST:
                 await self.response.write(data)
@@ -141,7 +144,7 @@ class EventStreamResponse:
             raise ClientDisconnected(self.deadline.as_fault(error)) from None
         except ConnectionError:
             raise ClientDisconnected from None
-        self._has_plain_chunks = has_plain_chunks(self._request)
+        self._has_plain_chunks = isinstance(self.response, ChunkedResponse)
         self._record_write(len(data))
 
     def write_now(self, data: bytes) -> bool:
@@ -210,8 +213,15 @@ class EventStreamResponse:
             self._pinging.cancel()
 
     async def _commit(self) -> None:
-        response = self.response = StreamResponse(headers=add_server(self._get_headers()))
+        """Send the head alone."""
+        response = self.response = self._create_response()
         await response.prepare(self._request)
+
+    def _create_response(self) -> StreamResponse:
+        headers = self._get_headers()
+        if self._request.version == HttpVersion11:
+            return ChunkedResponse(self._request, {**headers, "Server": SERVER})
+        return StreamResponse(headers=add_server(headers))
 
     def _get_response(self) -> StreamResponse:
         assert self.response is not None

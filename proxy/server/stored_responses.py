@@ -23,7 +23,7 @@ from dragoman.adapters.routes import Route
 from dragoman.proxy.conversations.owner_store import OwnerStore
 from dragoman.proxy.conversations.stores.input_items import list_input_items
 from dragoman.proxy.conversations.stores.interface import ResponseStore
-from dragoman.proxy.http.aiohttp_bodies import SingleWriteResponse
+from dragoman.proxy.http.aiohttp_responses import SingleWriteResponse
 from dragoman.proxy.http.deadline import Deadline
 from dragoman.proxy.http.json_response import create_fault_response, create_reply_response, serialize
 from dragoman.proxy.http.stream_response import ClientDisconnected, send_large

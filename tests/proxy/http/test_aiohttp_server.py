@@ -10,7 +10,7 @@ from aiohttp.web_request import BaseRequest
 from aiohttp.web_response import Response, StreamResponse
 
 from dragoman.adapters.faults import Fault
-from dragoman.proxy.http.aiohttp_bodies import SingleWriteResponse
+from dragoman.proxy.http.aiohttp_responses import SingleWriteResponse
 from dragoman.proxy.http.aiohttp_server import HttpServer
 
 _LARGE = 8 * 1024 * 1024

@@ -15,8 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.adapters.faults import Fault
-from dragoman.proxy.http.aiohttp_bodies import SingleWriteResponse
 from dragoman.proxy.http.aiohttp_request import get_known_head
+from dragoman.proxy.http.aiohttp_responses import SingleWriteResponse
 from dragoman.proxy.http.aiohttp_server import HttpServer
 from dragoman.proxy.http.known_heads import KnownHeads
 
