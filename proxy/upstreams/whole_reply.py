@@ -15,6 +15,7 @@ __all__ = ["WholeReply", "read_whole_reply"]
 
 _START = b"HTTP/1.1 200 OK\r\n"
 _END = b"\r\n\r\n"
+_CHUNKED = b"chunked"  # the length of what is sent like that is not known at once
 _LONGEST = 8 * 1024  # bytes of a head; the parser accepts no longer line
 _MOST_LINES = 100
 _LINES = re.compile(rb"(?:[!#$%&'*+.^_`|~0-9A-Za-z-]+:[\t\x20-\x7e]*\r\n)+")
@@ -34,7 +35,9 @@ def read_whole_reply(data: bytes) -> WholeReply | None:
     if not data.startswith(_START):
         return None
     end = data.find(_END, 0, _LONGEST)
-    if end < len(_START) or _LINES.fullmatch(data, len(_START), end + 2) is None:
+    if end < len(_START) or data.find(_CHUNKED, 0, end) >= 0:
+        return None
+    if _LINES.fullmatch(data, len(_START), end + 2) is None:
         return None
     headers = CIMultiDict(_FIELD.findall(data[len(_START) : end + 2].decode("ascii")))
     length = headers.get("Content-Length", "")
