@@ -16,6 +16,7 @@ MAY_USE_INTERNALS = {
     "proxy/http/aiohttp_connection.py",
     "proxy/http/aiohttp_bodies.py",
     "proxy/http/aiohttp_request.py",
+    "proxy/http/aiohttp_responses.py",
     "proxy/http/known_heads.py",
     "proxy/http/parser_errors.py",
 }
