@@ -78,17 +78,19 @@ def describe_demo(demo: Demo) -> str:
     """What runs, and three things to try."""
     url, config = demo.proxy.url, demo.proxy.config
     missing = f"{embedded.NAME} is left out; to have it too: {embedded.INSTALL}\n"
+    elsewhere = f"dragoman chat looks at port {_USUAL_PORT}; here it needs --base-url {url}/v1\n"
     return f"""\
 dragoman listens on {url}, with a fake provider of each dialect; nothing leaves this machine
 {describe_models(config)}
-{"" if embedded.NAME in config.models else missing}
+{"" if embedded.NAME in config.models else missing}{"" if demo.proxy.port == _USUAL_PORT else elsewhere}
 Try, in another terminal:
 
 1. A request with a field that Databricks does not have; the header x-dragoman-changes names it.
    curl -si {url}/v1/chat/completions -H 'content-type: application/json' \\
      -d '{{"model": "{_LOSSY}", "messages": [{{"role": "user", "content": "Hello"}}], "user": "ada"}}'
-2. The openai package of Python:
-   OpenAI(base_url="{url}/v1", api_key="unused").responses.create(model="anthropic", input="Hello").output_text
+2. The openai package of Python, which asks Anthropic's dialect with OpenAI's Responses.
+   uv run --with openai python -c 'from openai import OpenAI; client = OpenAI(base_url="{url}/v1", api_key="unused"); \\
+   print(client.responses.create(model="anthropic", input="Hello").output_text)'
 3. The page: what each side sent, and why dragoman changed it.
    {url}/
 

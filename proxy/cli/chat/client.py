@@ -108,7 +108,7 @@ class ChatClient:
         except (OSError, HTTPException) as error:
             raise ServerUnreachable(f"{self.base_url} does not answer: {error}") from None
         if response.status != 200:
-            raise ChatError(_format_error(response.status, _read_body(response)), response.status)
+            raise ChatError(_format_error(response.status, _read_body(response), self.base_url), response.status)
         return response
 
 
@@ -155,8 +155,9 @@ def _parse_object(data: bytes) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _format_error(status: int, body: bytes) -> str:
+def _format_error(status: int, body: bytes, base_url: str) -> str:
     try:
         return f"{json.loads(body)['error']['message']} (status {status})"
     except (ValueError, KeyError, TypeError, RecursionError):
-        return f"the server answered with status {status}; is this the address of an OpenAI API?"
+        text = f"is {base_url} the address of an OpenAI API? --base-url names another"
+        return f"the server answered with status {status}; {text}"

@@ -54,8 +54,8 @@ def test_what_it_prints_works_and_ctrl_c_ends_everything(tmp_path: Path) -> None
             assert json.load(response)["choices"][0]["message"]["content"]
         [curl] = re.findall(r"(curl -si .*?'\n)", said, re.DOTALL)
         assert f"{address}/v1/chat/completions" in shlex.split(curl)
-        [python] = re.findall(r"(OpenAI\(.*\))\.output_text", said)
-        script = f"from openai import OpenAI; print({python}.output_text)"
+        [python] = re.findall(r"(uv run .*?'\n)", said, re.DOTALL)
+        *_, script = shlex.split(python)
         answer = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=30, check=True)
         assert answer.stdout.strip()
         with urllib.request.urlopen(f"{address}/", timeout=20) as page:
@@ -75,6 +75,7 @@ async def test_every_dialect_has_a_model_and_bodies_are_shown() -> None:
         assert list(config.models) == [*NAMES, embedded.NAME]
         assert (config.server.inspect, config.store.kind, config.server.host) == ("bodies", "memory", "127.0.0.1")
         assert embedded.INSTALL not in describe_demo(demo)
+        assert f"here it needs --base-url {demo.proxy.url}/v1\n" in describe_demo(demo)
 
 
 async def test_without_the_extra_a_line_says_so(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -73,7 +73,7 @@ SAID = write_event({"choices": [{"delta": {"content": f"fine{CLEAR}\ud800"}}]})
         (200, MODELS, write_event({"choices": {"a": 1}}), "error: the answer was cut short"),
         (200, MODELS, b"data: " + DEEP + b"\n\n", "error: the server does not answer in JSON"),
         (500, MODELS, json.dumps({"error": {"message": CLEAR}}).encode(), "error: [2J]0;owned31m (status 500)"),
-        (500, MODELS, DEEP, "error: the server answered with status 500"),
+        (500, MODELS, DEEP, "error: the server answered with status 500; is http://127.0.0.1:"),
         (200, json.dumps({"data": [{"id": CLEAR}, {"id": 3}, 4, {"id": "b"}]}).encode(), b"", "the first of 2 models"),
         (200, json.dumps({"data": {"id": "m"}}).encode(), b"", "error: the server lists no model"),
         (200, DEEP, b"", "error: the server does not answer in JSON"),
