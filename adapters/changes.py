@@ -126,7 +126,7 @@ class Receipt:
     def record_rename(self, before: Path, after: Path, reason: str) -> None:
         """Record that a key got another name, and map the paths below it."""
         self._record("renamed", self.unmap(before), after, reason, "form")
-        self._steps.append(_Step(after[:1], tuple, {after: before}))
+        self.map_path(before, after)
 
     def record_move(self, before: Path, after: Path, reason: str) -> None:
         """Record that a value moved. The caller maps its path, and those of its neighbors, with one `map_paths`."""
@@ -158,6 +158,10 @@ class Receipt:
     def record_emulation(self, path: Path, reason: str, after: Path = ()) -> None:
         """Record that dragoman itself does what the value asks for, and at what cost; `after` is what it becomes."""
         self._record("emulated", self.unmap(path), after, reason, "form")
+
+    def map_path(self, before: Path, after: Path) -> None:
+        """As `map_paths`, for one pair."""
+        self._steps.append(_Step(after[:1], tuple, {after: before}))
 
     def map_paths(self, pairs: Iterable[tuple[Path, Path]]) -> None:
         """Record that everything below each `before` is now below its `after`; all pairs take effect at once. No

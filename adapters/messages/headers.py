@@ -27,7 +27,7 @@ _BETA = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 def _read_list(call: Call, name: str) -> str:
     """The value of a header that is a list, whose lines mean the same as one line with commas (RFC 9110, 5.3)."""
-    return ",".join(value for key, value in call.headers.items() if key.lower() == name)
+    return ",".join([value for key, value in call.headers.items() if len(key) == len(name) and key.lower() == name])
 
 
 def read_version(call: Call, default: str | None = None) -> str:

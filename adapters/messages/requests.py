@@ -58,19 +58,27 @@ def _check_thinking(body: JsonObject, betas: Collection[str]) -> Iterator[Fault]
 
 
 def _check_tools(body: JsonObject) -> Iterator[Fault]:
-    tools, names = body.get("tools") or (), set[str]()
+    tools = body.get("tools") or ()
+    names = {tool["name"] for tool in tools if tool.get("name") is not None}
+    if len(names) < len(tools):
+        yield from _list_repeated_names(tools)
+    choice = body.get("tool_choice") or {}
+    if choice.get("type") != "tool" or choice["name"] in names:
+        return
+    if all("name" in tool for tool in tools) and not body.get("mcp_servers"):
+        yield _refuse(
+            f"tool {str(choice['name'])[:100]!r} not found in provided tools", ("tool_choice", "name"), choice["name"]
+        )
+
+
+def _list_repeated_names(tools: Collection[JsonObject]) -> Iterator[Fault]:
+    names = set[str]()
     for i, tool in enumerate(tools):
         name = tool.get("name")
         if name in names:
             yield _refuse("tool names must be unique", ("tools", i, "name"), name)
         elif name is not None:
             names.add(name)
-    choice = body.get("tool_choice") or {}
-    is_closed = all("name" in tool for tool in tools) and not body.get("mcp_servers")
-    if choice.get("type") == "tool" and choice["name"] not in names and is_closed:
-        yield _refuse(
-            f"tool {str(choice['name'])[:100]!r} not found in provided tools", ("tool_choice", "name"), choice["name"]
-        )
 
 
 def _refuse(text: str, path: Path, value: Any) -> Fault:

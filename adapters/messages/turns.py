@@ -36,7 +36,7 @@ def check_turns(body: JsonObject) -> Iterator[Fault]:
     """
     if (body.get("thread") or {}).get("type") == "continue":
         return
-    if not any(type(message["content"]) is list for message in body["messages"]):
+    if list not in [type(message["content"]) for message in body["messages"]]:
         return  # only blocks are calls and results
     before = _Turn("user", ())
     for turn in _list_turns(body["messages"]):

@@ -20,7 +20,7 @@ _ITEM_ID = re.compile(
 """With the digits of a response's id: 44, or the 32 that earlier versions made."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class StoredResponse:
     """A stored response and its request.
 

@@ -25,6 +25,7 @@ __all__ = ["to_chat_tools", "to_message_tools"]
 _CHOICES = {"auto": "auto", "any": "required", "none": "none"}
 _CHOICES_BACK = {word: kind for kind, word in _CHOICES.items()}
 _TOOL_KEYS = frozenset({"type", "name", "description", "input_schema", "strict", "cache_control"})
+_NAMES = {"name": "name", "description": "description", "input_schema": "parameters", "strict": "strict"}
 _HINTS = ("eager_input_streaming", "defer_loading")
 """Keys of tools that decide how calls are streamed, and when the model reads a tool."""
 _ANY_INPUT = {"type": "object", "properties": {}}
@@ -61,10 +62,9 @@ def to_chat_tools(left: JsonObject, made: JsonObject, ctx: Context) -> None:
 def _to_function(tool: JsonObject, path: Path, ctx: Context) -> JsonObject:
     if not tool.keys() <= _TOOL_KEYS:
         _record_unused(tool, path, ctx)
-    function = {"name": tool["name"], "description": tool.get("description"), "parameters": tool["input_schema"]}
-    function["strict"] = tool.get("strict")
-    kept = {key: value for key, value in function.items() if value is not None}
-    return {"type": "function", "function": kept, **keep_marks(tool, path, ctx)}
+    function = {_NAMES[key]: value for key, value in tool.items() if key in _NAMES and value is not None}
+    made = {"type": "function", "function": function}
+    return {**made, **keep_marks(tool, path, ctx)} if "cache_control" in tool else made
 
 
 def _record_unused(tool: JsonObject, path: Path, ctx: Context) -> None:

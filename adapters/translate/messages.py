@@ -44,7 +44,7 @@ def to_messages(items: str | list[JsonObject], ctx: Context) -> list[JsonObject]
         return [{"role": "user", "content": items}]
     if are_plain_turns(items):
         ctx.receipt.record_conversion(("input",), _CONVERTED, after=("messages",))
-        ctx.receipt.map_paths([(("input",), ("messages",))])
+        ctx.receipt.map_path(("input",), ("messages",))
         return items
     conversation = _Conversation(ctx)
     for i, item in enumerate(items):

@@ -22,6 +22,8 @@ PAUSED = "the provider paused its turn: chat cannot ask it to continue"
 
 _MATCHES = ("stop_reason", "matched_stop")  # other servers' names of `stop_sequence`, which also hold other things
 
+_SEQUENCES = frozenset({"stop_sequence", *_MATCHES})
+
 ENDING_KEYS = frozenset({"finish_reason", "native_finish_reason", "stop_sequence", *_MATCHES})
 """The keys of a chat choice that say why it ended."""
 
@@ -60,6 +62,8 @@ def to_finish_reason(stop_reason: str | None, stop_sequence: Any) -> JsonObject:
 
 
 def _find_sequence(choice: JsonObject, stops: Collection[str]) -> str | None:
+    if _SEQUENCES.isdisjoint(choice):
+        return None
     own = choice.get("stop_sequence")
     if isinstance(own, str):
         return own
