@@ -5,7 +5,7 @@ import { attempt, empty, fill, h } from "./dom.js";
 import { bytes, count, duration, plural, reveal, time } from "./format.js";
 
 const EVERY = 2000;
-const STATES = { closed: ["is-ok", "healthy"], open: ["is-fault", "open: not asked"], "half-open": ["is-loss", "half open: being tried"], half_open: ["is-loss", "half open: being tried"] };
+const STATES = { closed: ["is-ok", "healthy"], open: ["is-fault", "open: not asked"], "half-open": ["is-loss", "half open: one request tries it"] };
 const GAUGES = { in_flight: "in flight", loop_lag_ms: "event loop lag", calls_in_flight: "calls to providers", calls_waiting: "calls waiting", exchanges: "exchanges kept", dropped: "no longer kept" };
 
 function drawTarget(target) {
