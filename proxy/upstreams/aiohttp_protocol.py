@@ -92,13 +92,12 @@ class ResponseProtocol(ResponseHandler):
     - it gives up an upstream that sends response after response: nobody waits for more than one, and for the few
       interim ones before it;
     - its `delivery` learns when something was received, or nothing will be;
-    - aiohttp does not parse a response that comes in one read, nor the plain chunks of a body once a read has ended
-      with the end of a chunk."""
+    - aiohttp does not parse a response that comes in one read, nor the plain chunks of a body whose head comes in one
+      read."""
 
     delivery: Delivery | None = None
     _chunks: ChunkReader | None = None
     _content: aiohttp.StreamReader | None = None
-    _parses_chunks = True
     _first_read: asyncio.Future[WholeReply | None] | None = None
 
     def expect_response(self) -> None:
@@ -125,12 +124,11 @@ class ResponseProtocol(ResponseHandler):
             self._begin_response(reply)
             if reply is not None:
                 return
-            start = find_chunks(data)
-            self._chunks, self._parses_chunks = None if start is None else ChunkReader(), True
-            if start is not None:
-                self._follow_chunks(data[start:])
-        elif data and self._chunks is not None:  # without data, aiohttp's parser goes on with what it has held back
-            data = self._read_chunks(self._chunks, data) if self._can_read_chunks() else self._follow_chunks(data)
+            data = self._read_first_chunks(data)
+            if not data:
+                return
+        if data and self._chunks is not None:  # without data, aiohttp's parser goes on with what it has held back
+            data = self._read_chunks(self._chunks, data)
             if not data:
                 return
         ResponseHandler.data_received(self, data)
@@ -147,23 +145,24 @@ class ResponseProtocol(ResponseHandler):
         if first is not None and not first.done():
             first.set_result(reply)
 
-    def _can_read_chunks(self) -> bool:
-        """Whether aiohttp's parser has come to the end of a chunk, and has no bytes that it holds back."""
-        if self._parses_chunks and self._chunks is not None and self._content is not None:
-            is_held = self._reading_paused or bool(self._content._buffer)
-            self._parses_chunks = is_held or not self._chunks.is_between_chunks
-        return not self._parses_chunks
-
-    def _follow_chunks(self, data: bytes) -> bytes:
-        """Look at bytes that aiohttp parses, and find out whether they end where a chunk does. Returns the bytes."""
-        assert self._chunks is not None
+    def _read_first_chunks(self, data: bytes) -> bytes:
+        """Read the first bytes of a response, if they are a head, which aiohttp parses, and plain chunks. Returns the
+        bytes that aiohttp has to parse: all or none."""
+        self._chunks = self._content = None
+        if (start := find_chunks(data)) is None:
+            return data
+        chunks = ChunkReader()
         try:
-            _, rest = self._chunks.read(data)
+            found, rest = chunks.read(data[start:])
         except BadChunk:
-            rest = data
+            return data
         if rest:
-            self._chunks = None
-        return data
+            return data
+        ResponseHandler.data_received(self, data[:start])
+        if self._content is not None:  # aiohttp accepts the head
+            self._chunks = chunks
+            self._content.feed_data(found)
+        return b""
 
     def _read_chunks(self, chunks: ChunkReader, data: bytes) -> bytes:
         """Read the chunks in these bytes. Returns the bytes that aiohttp has to parse."""
@@ -204,9 +203,9 @@ class ResponseProtocol(ResponseHandler):
             self.close()
 
     def pause_reading(self) -> None:
-        """Pause the connection, and aiohttp's parser only if it has fed the body: else it would stop at the next bytes
+        """Pause the connection, and aiohttp's parser only if it feeds the body: else it would stop at the next bytes
         that it gets."""
-        if self._chunks is None or self._parses_chunks:
+        if self._chunks is None:
             super().pause_reading()
         else:
             self._reading_paused = True

@@ -35,10 +35,6 @@ class ChunkReader:
         self._begun = b""
         self._line, self._size = b"none", 0  # of the chunk before
 
-    @property
-    def is_between_chunks(self) -> bool:
-        return not self._missing and not self._begun
-
     def read(self, data: bytes) -> tuple[bytes, bytes]:
         """The content in the next bytes, and the bytes from the first chunk on that is not plain; empty if all are. The
         reader is not used again after such a chunk. Raises BadChunk."""
