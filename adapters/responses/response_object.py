@@ -51,7 +51,9 @@ _BEGUN: JsonObject = {
 }
 """A response that has just begun, for a request without settings."""
 
-_CHAT_USAGE = frozenset({"prompt_tokens", "completion_tokens", "prompt_tokens_details", "completion_tokens_details"})
+_CHAT_USAGE = frozenset(
+    {"prompt_tokens", "completion_tokens", "total_tokens", "prompt_tokens_details", "completion_tokens_details"}
+)
 
 
 def new_response(request: JsonObject, response_id: str, model: str, created_at: int) -> JsonObject:
@@ -61,9 +63,9 @@ def new_response(request: JsonObject, response_id: str, model: str, created_at: 
     """
     made = _BEGUN.copy()
     made["id"], made["created_at"], made["model"], made["output"] = response_id, created_at, model, []
-    for key, value in request.items():
-        if key in _ECHOED and value is not None:
-            made[key] = value
+    for key in _ECHOED.keys() & request.keys():
+        if request[key] is not None:
+            made[key] = request[key]
     fill_settings(made)
     reasoning = request.get("reasoning")
     if reasoning is not None:
@@ -98,8 +100,9 @@ def to_responses_usage(usage: JsonObject | None) -> JsonObject | None:
         return None
     prompt = usage.get("prompt_tokens_details") or {}
     completion = usage.get("completion_tokens_details") or {}
+    own = {} if usage.keys() <= _CHAT_USAGE else {key: usage[key] for key in usage if key not in _CHAT_USAGE}
     return {
-        **{key: value for key, value in usage.items() if key not in _CHAT_USAGE},
+        **own,
         "input_tokens": usage["prompt_tokens"],
         "input_tokens_details": {
             **prompt,
