@@ -24,13 +24,15 @@ from uuid import uuid4
 
 import orjson
 
+from .json_structure import find_sliced
+
 __all__ = ["LARGE", "parse_json", "write_json"]
 
 LARGE = 1024 * 1024
 """Bytes of a text that may have strings which are worked on in slices."""
 
 _LONG = 1024 * 1024  # bytes of a string
-_SLICE = 256 * 1024
+_SLICE = 64 * 1024
 _INSIDE = 0b1000_0000  # the two highest bits of a byte of UTF-8 that is not the first one of its character
 
 
@@ -83,7 +85,7 @@ def _find_long_strings(text: bytes) -> Iterator[tuple[int, int]]:
     closing = -1
     while (probe := closing + _LONG) < len(text):
         opening = text.rfind(b'"', closing + 1, probe)
-        closing = text.find(b'"', probe)
+        closing = find_sliced(text, b'"', probe)
         if closing < 0:
             return
         if opening >= 0 and closing - opening > _LONG:

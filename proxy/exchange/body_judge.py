@@ -18,10 +18,13 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
+import struct
 import subprocess
 import sys
+from collections import deque
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
+from itertools import islice
 from typing import Any, TypeAlias
 
 import orjson
@@ -44,6 +47,8 @@ Report: TypeAlias = Callable[..., None]
 
 _COMMAND = (sys.executable, "-P", "-m", "dragoman.proxy.exchange.judge_process")
 _LONGEST = 10.0  # seconds that the process takes to start, or to answer
+_TIMEVAL = struct.Struct("@ll")  # seconds and microseconds, as the system's sockets take them
+_MOST_PIECES = 1024  # that the system takes at once (IOV_MAX)
 _RETRY_AFTER = 1.0
 
 
@@ -133,27 +138,39 @@ class _Process:
         except OSError:
             own.close()
             raise
-        own.settimeout(_LONGEST)
-        self._socket, self._source = own, own.makefile("rb")
+        self._socket = own
+        self.limit_waiting(_LONGEST)
         try:
             self._read()
         except OSError:
             self.end()
             raise
 
+    def limit_waiting(self, seconds: float) -> None:
+        """Let the system end each wait: what Python's own timeout does takes many calls for a large body."""
+        for limit in (socket.SO_SNDTIMEO, socket.SO_RCVTIMEO):
+            self._socket.setsockopt(socket.SOL_SOCKET, limit, _TIMEVAL.pack(int(seconds), int(seconds % 1 * 1_000_000)))
+
     def ask(self, question: Question, body: bytes | LargeBody) -> tuple[Fault, ...]:
         """What is wrong with a request, if anything is."""
         head = json.dumps(question).encode()
-        self._socket.sendall(HEAD.pack(len(head), len(body)) + head)
-        for piece in list_pieces(body):
-            self._socket.sendall(piece)
+        self._send(deque((HEAD.pack(len(head), len(body)) + head, *list_pieces(body))))
         fields = orjson.loads(self._read())
         return () if fields is None else (read_fault(fields),)
 
+    def _send(self, pieces: deque[bytes | memoryview]) -> None:
+        """Send all pieces in few calls: when one returns, the event loop waits until this thread makes the next."""
+        while pieces:
+            sent = self._socket.sendmsg(islice(pieces, _MOST_PIECES))
+            while pieces and sent >= len(pieces[0]):
+                sent -= len(pieces.popleft())
+            if sent:
+                pieces[0] = memoryview(pieces[0])[sent:]
+
     def _read(self) -> bytes:
-        head = self._source.read(HEAD.size)
+        head = self._socket.recv(HEAD.size, socket.MSG_WAITALL)
         size, _ = HEAD.unpack(head) if len(head) == HEAD.size else (0, 0)
-        answer = self._source.read(size)
+        answer = self._socket.recv(size, socket.MSG_WAITALL)
         if not answer or len(answer) < size:
             raise ConnectionError("it closed its socket")
         return answer
@@ -166,5 +183,4 @@ class _Process:
         """End it, and free what it has."""
         self._popen.kill()
         self._popen.wait()
-        self._source.close()
         self._socket.close()

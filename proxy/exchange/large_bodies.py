@@ -32,7 +32,7 @@ __all__ = ["LARGE", "SWITCH", "BodyWorker", "is_large"]
 LARGE = 64 * 1024
 """Bytes of a body, or of an event, from which on the thread works on it."""
 
-SWITCH = 0.0005
+SWITCH = 0.0001
 """Seconds after which the other one runs: the thread or the event loop."""
 
 _SMALL = 8 * 1024

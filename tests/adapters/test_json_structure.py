@@ -9,7 +9,13 @@ from hypothesis import strategies as st
 
 from dragoman.adapters import json_structure
 from dragoman.adapters.faults import Fault
-from dragoman.adapters.json_structure import exceeds_values, get_outline, has_long_number, may_exceed_values
+from dragoman.adapters.json_structure import (
+    exceeds_values,
+    find_sliced,
+    get_outline,
+    has_long_number,
+    may_exceed_values,
+)
 from dragoman.adapters.jsontext import read_object
 from dragoman.contract.json_types import JsonValue
 from tests.adapters.step_count import count_steps
@@ -157,3 +163,11 @@ def test_marks_inside_strings_may_exceed_the_limit() -> None:
     assert may_exceed_values(raw, 100)
     assert not exceeds_values(raw, 100)
     assert not may_exceed_values(raw, 300)
+
+
+@pytest.mark.parametrize("step", [1, 2, 3, 100])
+def test_a_byte_is_found_in_slices(step: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(json_structure, "_SCANNED", step)
+    for text in (b"", b"a", b'aa"aaa"', b'"' * 5):
+        for start in range(len(text) + 2):
+            assert find_sliced(text, b'"', start) == text.find(b'"', start)

@@ -10,10 +10,12 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from random import Random
-from typing import Any, TypeAlias
+from types import SimpleNamespace
+from typing import Any, TypeAlias, cast
 
 import orjson
 import pytest
@@ -197,7 +199,7 @@ async def test_the_request_that_ends_the_process_is_refused_and_no_other(judging
 async def test_a_process_that_does_not_answer_is_ended(judging: Proxy) -> None:
     process = judge_of(judging)._process
     assert process is not None
-    process._socket.settimeout(0.05)
+    process.limit_waiting(0.05)
     os.kill(process._popen.pid, signal.SIGSTOP)
     assert (await judging.ask(user=LONG)).status == 503
     assert process._popen.poll() == -signal.SIGKILL
@@ -248,3 +250,18 @@ def test_signals_for_the_proxy_do_not_end_the_process(connection: Connection) ->
     head = json.dumps(QUESTION).encode()
     own.sendall(len(head).to_bytes(4, sys.byteorder) + (2).to_bytes(4, sys.byteorder) + head + b"[]")
     assert b"invalid_type" in own.recv(4096)
+
+
+def test_all_pieces_are_sent_in_order_however_few_bytes_the_system_takes() -> None:
+    taken = bytearray()
+
+    def take(pieces: Iterable[bytes | memoryview]) -> int:
+        data = b"".join(pieces)[: len(taken) % 7 + 1]
+        taken.extend(data)
+        return len(data)
+
+    process = body_judge._Process.__new__(body_judge._Process)
+    process._socket = cast(socket.socket, SimpleNamespace(sendmsg=take))
+    pieces = [b"%d" % number * (number % 5) for number in range(3_000)]
+    process._send(deque(pieces))
+    assert bytes(taken) == b"".join(pieces)
