@@ -17,6 +17,7 @@ __all__ = [
     "find_sliced",
     "get_outline",
     "has_long_number",
+    "has_many_escapes",
     "may_exceed_values",
 ]
 
@@ -48,7 +49,7 @@ def exceeds_values(text: bytes, most: int, commas: int = _COMMAS) -> bool:
     """
     if len(text) <= _SHORTEST * most:
         return False
-    if _has_many_escapes(text, most):
+    if has_many_escapes(text, most):
         return True
     if not _may_have_values(text, most, commas):
         return False
@@ -63,10 +64,11 @@ def exceeds_values(text: bytes, most: int, commas: int = _COMMAS) -> bool:
 def may_exceed_values(text: bytes, most: int, commas: int = _COMMAS) -> bool:
     """Whether JSON text would have more than `most` values if none of its marks were inside strings, or has too many
     backslashes for them. This is found out in much less time than `exceeds_values` takes."""
-    return _has_many_escapes(text, most) or _may_have_values(text, most, commas)
+    return has_many_escapes(text, most) or _may_have_values(text, most, commas)
 
 
-def _has_many_escapes(text: bytes, most: int) -> bool:
+def has_many_escapes(text: bytes, most: int) -> bool:
+    """Whether JSON text has more backslashes than `most` values may have."""
     escapes = _ESCAPES * most
     return len(text) > escapes and count_mark(text, b"\\", escapes + 1) > escapes
 

@@ -32,8 +32,15 @@ import orjson
 from .call import JsonObject
 from .duplicates import describe_place, duplicate_key_fault
 from .faults import Fault
-from .json_structure import VALUE_LIMIT, count_mark, exceeds_values, get_outline, has_long_number
-from .long_strings import parse_json
+from .json_structure import (
+    VALUE_LIMIT,
+    count_mark,
+    exceeds_values,
+    get_outline,
+    has_long_number,
+    has_many_escapes,
+)
+from .long_strings import cut_long_strings, parse_json
 from .paths import Path, format_path
 
 __all__ = [
@@ -93,20 +100,36 @@ def read_object_and_text(raw: bytes, most: int | None = VALUE_LIMIT) -> tuple[Js
     """
     text = raw.removeprefix(BOM)
     skipped = len(raw) - len(text)
-    if most is not None and len(text) > most and exceeds_values(text, most):
-        raise _too_deep() if _begins_deep(text) else _too_many_values(most)
     try:
-        value = parse_json(text)
+        value, short = _parse(text, most)
     except orjson.JSONDecodeError as error:
         raise _explain(error, text, skipped) from None
     if type(value) is not dict:
         raise _fault("invalid_type", f"The body is not valid: expected object, got {_json_type(value)}")
-    if is_too_deep(value, text):
+    if is_too_deep(value, short):
         raise _too_deep()
     written = orjson.dumps(value) if len(text) <= _LARGE else b""
     if not written or _is_spelled_differently(text, written):
-        _check_spelling(text, value, skipped)
+        _check_spelling(text, short, value, skipped)
     return value, written
+
+
+def _parse(text: bytes, most: int | None) -> tuple[Any, bytes]:
+    """Parse a text. Return also what has the same outside of its strings, but none of its long strings. Raises
+    JSONDecodeError, or Fault for too many values."""
+    if (cut := cut_long_strings(text)) is not None and not _exceeds(text, cut.short, most):
+        try:
+            return cut.parse(), cut.short
+        except orjson.JSONDecodeError:
+            pass  # not what it looks like
+    if most is not None and len(text) > most and exceeds_values(text, most):
+        raise _too_deep() if _begins_deep(text) else _too_many_values(most)
+    return orjson.loads(text), text
+
+
+def _exceeds(text: bytes, short: bytes, most: int | None) -> bool:
+    """Whether a text has too many values, unless something in `short` is not what it looks like."""
+    return most is not None and (has_many_escapes(text, most) or exceeds_values(short, most))
 
 
 def read_any(raw: bytes) -> Any:
@@ -161,10 +184,10 @@ def _is_spelled_differently(text: bytes, written: bytes) -> bool:
     return written != text and written.translate(None, _SPACES) != text.translate(None, _SPACES)
 
 
-def _check_spelling(text: bytes, value: JsonObject, skipped: int) -> None:
-    """Check a text that orjson writes differently, or that is large. Raises Fault for a duplicate key or a number out
-    of range."""
-    outline = get_outline(text)
+def _check_spelling(text: bytes, short: bytes, value: JsonObject, skipped: int) -> None:
+    """Check a text that orjson writes differently, or that is large; `short` has the same outside of its strings.
+    Raises Fault for a duplicate key or a number out of range."""
+    outline = get_outline(short)
     has_duplicates = outline.count(b":") != _count_keys(value)
     if not has_duplicates and not has_long_number(outline):
         return

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import sys
 from types import SimpleNamespace
 from typing import NoReturn
+from unittest.mock import ANY
 
 import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.adapters import long_strings
+from dragoman.adapters import jsontext, long_strings
+from dragoman.adapters.faults import Fault
+from dragoman.adapters.json_structure import get_outline
+from dragoman.adapters.jsontext import read_object
 from dragoman.adapters.long_strings import parse_json, write_json
 from dragoman.contract.json_types import JsonValue
 
@@ -39,8 +44,12 @@ PIECES += (" ", "\t", "\x00", '{"a":"', '"}', '","', '":"')
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Few bytes count as large."""
+    shrink(monkeypatch)
+
+
+def shrink(patch: pytest.MonkeyPatch) -> None:
     for name, size in (("LARGE", 4), ("_LONG", 6), ("_SLICE", 5)):
-        monkeypatch.setattr(long_strings, name, size)
+        patch.setattr(long_strings, name, size)
 
 
 def parse(text: bytes, by: object) -> JsonValue:
@@ -68,6 +77,56 @@ def test_any_text_is_parsed_as_by_orjson(text: bytes) -> None:
 def test_any_value_is_parsed(value: JsonValue) -> None:
     assert parse_json(orjson.dumps(value)) == value
     assert write_json(value) == orjson.dumps(value)
+
+
+def read(text: bytes, most: int) -> JsonValue:
+    try:
+        return read_object(text, most)
+    except Fault as fault:
+        return [fault.code, list(fault.path), fault.message]
+
+
+MEMBERS = (
+    '"a":1',
+    '"a":"abcdefgh"',
+    '"b":["abcdefgh{[,",{}]',
+    '"c":"abcdef\\"gh"',
+    '"d":123456789012345678901234567890',
+)
+MEMBERS += ('"e":' + "[" * 127 + '"abcdefgh"' + "]" * 127, '"f":' + "[" * 128 + '"abcdefgh"' + "]" * 128)
+
+
+@given(
+    st.lists(st.sampled_from(PIECES), max_size=30).map("".join)
+    | st.lists(st.sampled_from(MEMBERS), max_size=6).map(lambda members: "{" + ",".join(members) + "}"),
+    st.integers(0, 20) | st.just(1_000),
+)
+def test_a_request_without_its_long_strings_is_judged_as_the_whole_one(text: str, most: int) -> None:
+    raw = text.encode()
+    whole = read(raw, most)
+    with pytest.MonkeyPatch.context() as patch:
+        shrink(patch)
+        patch.setattr(jsontext, "_LARGE", 0)
+        cut = read(raw, most)
+        patch.setattr(long_strings, "LARGE", sys.maxsize)
+        assert cut == read(raw, most)
+    if not isinstance(whole, list):
+        assert cut == whole
+
+
+def test_the_escapes_of_a_long_string_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    raw = b'{"":"%b"}' % (b"abc\\n" * 100)
+    shrink(monkeypatch)
+    assert read(raw, 4) == {"": "abc\n" * 100}
+    assert read(raw, 3) == ["too_many_values", [], ANY]
+
+
+def test_the_marks_of_a_long_string_are_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jsontext, "get_outline", lambda text: sizes.append(len(text)) or get_outline(text))
+    sizes: list[int] = []
+    body = {"model": "m", "input": "{[,abcd" * 1_000_000}
+    assert read_object(orjson.dumps(body)) == body
+    assert max(sizes) < 1_000
 
 
 def test_no_long_text_is_parsed_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
