@@ -14,7 +14,7 @@ __all__ = [
     "VALUE_LIMIT",
     "count_mark",
     "exceeds_values",
-    "find_sliced",
+    "find_byte",
     "get_outline",
     "has_long_number",
     "has_many_escapes",
@@ -86,11 +86,11 @@ def count_mark(text: bytes, mark: bytes, most: int) -> int:
     """How often a byte occurs in the text, at most `most`. `replace` finds rare bytes much faster than `count`."""
     if len(text) <= _SMALL:
         return min(len(text) - len(text.replace(mark, b"")), most)
-    at = find_sliced(text, mark)
+    at = find_byte(text, mark)
     for found in range(min(_RARE, most)):
         if at < 0:
             return found
-        at = find_sliced(text, mark, at + 1)
+        at = find_byte(text, mark, at + 1)
     count = 0
     for start in range(0, len(text), _SLICE):
         part = text[start : start + _SLICE]
@@ -100,7 +100,7 @@ def count_mark(text: bytes, mark: bytes, most: int) -> int:
     return count
 
 
-def find_sliced(text: bytes, mark: bytes, start: int = 0) -> int:
+def find_byte(text: bytes, mark: bytes, start: int = 0) -> int:
     """As `text.find` for one byte. Other threads run between two slices."""
     for begin in range(start, len(text), _SCANNED):
         if (at := text.find(mark, begin, begin + _SCANNED)) >= 0:

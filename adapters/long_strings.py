@@ -27,7 +27,7 @@ from uuid import uuid4
 
 import orjson
 
-from .json_structure import find_sliced
+from .json_structure import find_byte
 
 __all__ = ["LARGE", "CutText", "cut_long_strings", "parse_json", "write_json"]
 
@@ -117,7 +117,7 @@ def _find_long_strings(text: bytes) -> Iterator[tuple[int, int]]:
     closing = -1
     while (probe := closing + _LONG) < len(text):
         opening = text.rfind(b'"', closing + 1, probe)
-        closing = find_sliced(text, b'"', probe)
+        closing = find_byte(text, b'"', probe)
         if closing < 0:
             return
         if opening >= 0 and closing - opening > _LONG:

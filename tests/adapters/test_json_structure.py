@@ -11,7 +11,7 @@ from dragoman.adapters import json_structure
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.json_structure import (
     exceeds_values,
-    find_sliced,
+    find_byte,
     get_outline,
     has_long_number,
     may_exceed_values,
@@ -170,4 +170,4 @@ def test_a_byte_is_found_in_slices(step: int, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(json_structure, "_SCANNED", step)
     for text in (b"", b"a", b'aa"aaa"', b'"' * 5):
         for start in range(len(text) + 2):
-            assert find_sliced(text, b'"', start) == text.find(b'"', start)
+            assert find_byte(text, b'"', start) == text.find(b'"', start)
