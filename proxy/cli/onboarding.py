@@ -57,9 +57,9 @@ def describe_store(store: Store) -> str:
 
 
 def suggest_first_requests(config: Config, url: str) -> Iterator[str]:
-    """Lines with first requests to try, if the model that comes with dragoman is served."""
+    """Lines with first requests to try, if the model that comes with dragoman is served, and no key is needed."""
     mini = config.models.get(embedded.NAME)
-    if mini is None or any(config.providers[target.provider].model_dir for target in mini.targets):
+    if config.keys or mini is None or any(config.providers[target.provider].model_dir for target in mini.targets):
         return
     question = "What is dragoman?"
     port = "" if url.endswith(":8080") else f" --base-url {url}/v1"

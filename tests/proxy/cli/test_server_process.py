@@ -13,7 +13,7 @@ import pytest
 
 from dragoman.adapters.call import JsonObject
 from dragoman.proxy.cli import server_process
-from dragoman.proxy.cli.onboarding import describe_store
+from dragoman.proxy.cli.onboarding import describe_store, suggest_first_requests
 from dragoman.proxy.config.models import Config
 from tests.proxy.running_proxy import Proxy
 from tests.proxy.scripted_upstream import Upstream, chunked, token
@@ -110,3 +110,11 @@ async def test_a_proxy_that_cannot_start_has_status_2(
 )
 def test_the_greeting_says_where_responses_are_stored(store: JsonObject, line: str) -> None:
     assert describe_store(Config.model_validate({"store": store}).store) == line
+
+
+@pytest.mark.parametrize("keys", [[], [{"name": "me", "key": "a-client-key"}]])
+def test_requests_to_try_are_shown_if_they_need_no_key(keys: list[JsonObject]) -> None:
+    providers: JsonObject = {"mini": {"engine": "local"}}
+    models: JsonObject = {"dragoman-mini": {"targets": [{"provider": "mini"}]}}
+    config = Config.model_validate({"keys": keys, "providers": providers, "models": models})
+    assert bool([*suggest_first_requests(config, "http://127.0.0.1:8080")]) == (not keys)
