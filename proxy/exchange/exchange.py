@@ -26,6 +26,7 @@ from dragoman.proxy.config.models import Server
 from dragoman.proxy.conversations.owner_store import OwnerStore
 from dragoman.proxy.conversations.stores.interface import ResponseStore
 from dragoman.proxy.http.aiohttp_request import get_current_task
+from dragoman.proxy.http.aiohttp_responses import OwnHeadResponse
 from dragoman.proxy.http.deadline import Deadline
 from dragoman.proxy.http.json_response import create_fault_response
 from dragoman.proxy.http.large_body import LargeBody, list_pieces
@@ -102,9 +103,9 @@ class Exchange:
         self._record = record = ExchangeRecord(headers["x-request-id"], route.dialect.name, route.protocol)
         record.path, record.client = path[:MAX_PATH], request.remote
         if journal.inspector.is_used:
-            journal.inspector.begin(record, request.raw_path)
             if journal.inspector.mode != "off":
-                journal.inspector.begin_recording(record, request.method, request.raw_headers)
+                journal.inspector.begin_recording(record, request.method, request.raw_path, request.raw_headers)
+            journal.inspector.begin(record, request.raw_path)
         if journal.tracing is not None:
             journal.tracing.begin(record, request.method, request.headers)
         self._ctx: RequestContext | None = None
@@ -118,7 +119,8 @@ class Exchange:
             response = await self._respond()
             record.status = response.status
             if (recording := record.recording) is not None:
-                recording.record_answer(response.status, response.headers)
+                headers = response.fields if isinstance(response, OwnHeadResponse) else response.headers
+                recording.record_answer(response.status, headers)
             return response
         except ClientDisconnected as error:
             return self._abort(error.fault)

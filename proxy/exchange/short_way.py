@@ -149,13 +149,14 @@ async def _make_call(
     provider, health = candidate.provider, candidate.health
     began, is_taken = perf_counter(), False
     response: UpstreamResponse | None = None
-    record.begin_try(candidate.label, candidate.vendor, candidate.choice.price, single.receipt)
+    label = candidate.label
+    record.begin_try(label, candidate.vendor, candidate.choice.price, single.receipt)
     deadline.start_try(provider.timeouts.total)
     health.begin()
     recorder: CallRecording | None = None
     if (recording := record.recording) is not None:
         recording.begin_try(candidate.plan, single.receipt)
-        recorder = recording.begin_call(candidate.label, single.receipt, 0)
+        recorder = recording.begin_call(label, single.receipt, 0)
     try:
         response, data, fault = await _ask(candidate, single, written, deadline, record, recorder)
         reply = None if response is None or fault is not None else _read(single, response, data)

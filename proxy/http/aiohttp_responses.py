@@ -18,20 +18,21 @@ from aiohttp.web_request import BaseRequest
 from aiohttp.web_response import REASON_PHRASES, StreamResponse
 from multidict import CIMultiDict
 
-__all__ = ["ChunkedResponse", "SingleWriteResponse", "write_chunk", "write_chunk_now"]
+__all__ = ["ChunkedResponse", "OwnHeadResponse", "SingleWriteResponse", "write_chunk", "write_chunk_now"]
 
 _serialize: Callable[[str, Mapping[str, str]], bytes] = cast(Any, _serialize_headers)  # it takes any mapping
 _OK = "HTTP/1.1 200 OK"
 _LAST_CHUNK = b"0\r\n\r\n"
 
 
-class _OwnHead(StreamResponse):
+class OwnHeadResponse(StreamResponse):
     """A response that writes its head itself. It uses nothing of its base class, which does the same in four times as
-    many steps. No two of the headers differ in case alone, and none is Date, Connection, or about the length."""
+    many steps. `fields` are its headers, and nobody else's: no two differ in case alone, and at first none is Date,
+    Connection, or about the length."""
 
     def __init__(self, status: int, headers: dict[str, str]) -> None:
         self._code = status
-        self._fields = headers
+        self.fields = headers
         self._stays_open: bool | None = None
         self._is_sent = False
 
@@ -41,7 +42,7 @@ class _OwnHead(StreamResponse):
 
     @property
     def headers(self) -> CIMultiDict[str]:
-        return CIMultiDict(self._fields)
+        return CIMultiDict(self.fields)
 
     @property
     def keep_alive(self) -> bool | None:
@@ -52,7 +53,7 @@ class _OwnHead(StreamResponse):
 
     def _write_head(self, request: BaseRequest) -> bytes:
         self._is_sent = True
-        headers, version = self._fields, request.version
+        headers, version = self.fields, request.version
         headers["Date"] = rfc822_formatted_time()
         if self._stays_open is None:
             self._stays_open = request.keep_alive
@@ -64,7 +65,7 @@ class _OwnHead(StreamResponse):
         return _serialize(status_line, headers)
 
 
-class SingleWriteResponse(_OwnHead):
+class SingleWriteResponse(OwnHeadResponse):
     """A head and a body of known length, in one write."""
 
     def __init__(self, status: int, body: bytes, headers: dict[str, str]) -> None:
@@ -92,7 +93,7 @@ class SingleWriteResponse(_OwnHead):
         """Nothing is left to send."""
 
 
-class ChunkedResponse(_OwnHead):
+class ChunkedResponse(OwnHeadResponse):
     """A head with the status 200, and a body in chunks, whose length nobody knows. The client speaks HTTP/1.1."""
 
     def __init__(self, request: BaseRequest, headers: dict[str, str]) -> None:

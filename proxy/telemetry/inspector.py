@@ -1,6 +1,9 @@
 """The inspector: the latest exchanges, for the page. It is a ring buffer that is bounded in bytes.
 The last 16 kB of each exchange that runs may come on top.
 
+An exchange that begins is only taken note of. It gets its place in the buffer together with others: when someone looks,
+or when one has ended. Most have ended by then, and what runs for many in a row costs half as much.
+
 With `server.inspect: off` it keeps what the log says of each exchange, of 1,000 at most. With `heads` and `bodies` it
 also keeps recordings. If no page can be served, it keeps nothing.
 """
@@ -12,6 +15,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import chain, count
+from time import perf_counter
 from typing import Literal, TypeAlias
 
 from .record import ExchangeRecord
@@ -26,6 +30,7 @@ _MOST_LISTED = 1_000  # exchanges without recordings
 _SHARE = 16  # one exchange takes at most this part of the memory
 _SMALLEST = 256 * 1024  # bytes of one exchange that are always kept
 _HEADER = 100  # bytes of memory that a header takes besides its name and value
+_MOST_NEW = 256  # exchanges that wait for their place
 
 
 class InspectedExchange:
@@ -46,12 +51,12 @@ class InspectedExchange:
         "size",
     )
 
-    def __init__(self, number: int, record: ExchangeRecord, path: str) -> None:
+    def __init__(self, number: int, record: ExchangeRecord, path: str, began: float) -> None:
         self.number = number
         self.record = record
         self.path = path
-        self.began = time.time()
-        self.recording: Recording | None = None
+        self.began = began
+        self.recording = record.recording
         self.replayed_from: str | None = None
         self.fault: str | None = None
         self.message: str | None = None
@@ -72,6 +77,7 @@ class Inspector:
         self._kept: deque[InspectedExchange] = deque()
         self._replays: dict[str, str] = {}
         self.before_reading: Callable[[], None] = lambda: None
+        self._new: list[tuple[ExchangeRecord, str]] = []
         self._running: dict[ExchangeRecord, InspectedExchange] = {}
         self._numbers = count(1)
         self.size = 0
@@ -80,6 +86,7 @@ class Inspector:
 
     def configure(self, mode: InspectMode, limit: int, *, is_used: bool) -> None:
         """Set what is kept from now on. `is_used` says whether a page can be served; if not, nothing is."""
+        self._take_new()
         self.mode, self.limit, self.is_used = mode, limit, is_used
         share = min(max(limit // _SHARE, _SMALLEST), limit)
         self._most_of_exchange = share if mode == "bodies" else 0
@@ -89,30 +96,20 @@ class Inspector:
     @property
     def count(self) -> int:
         """How many exchanges are kept."""
-        self.before_reading()
+        self._prepare_reading()
         return len(self._kept)
 
     def begin(self, record: ExchangeRecord, path: str) -> None:
         """Keep an exchange that begins; `path` is with the query."""
-        entry = InspectedExchange(next(self._numbers), record, path)
-        if self._replays:
-            entry.replayed_from = self._replays.pop(record.request_id, None)
-        self._running[record] = entry
-        if self.mode == "off" and len(self._kept) >= _MOST_LISTED:
-            self._drop_oldest()
-        self._kept.append(entry)
-        self.size += entry.size
-        if self.size > self.limit:
-            self._make_room()
+        self._new.append((record, path))
+        if len(self._new) > _MOST_NEW:
+            self._take_new()
 
-    def begin_recording(self, record: ExchangeRecord, method: str, headers: Sequence[tuple[bytes, bytes]]) -> None:
-        """Give the record of an exchange that begins the recording to write to."""
-        entry = self._running[record]
-        if entry.is_dropped:
-            return
-        head = method, entry.path, headers
-        record.recording = entry.recording = Recording(head, self._most_of_exchange, partial(self._count, entry))
-        self._grow(entry, len(b"".join(chain.from_iterable(headers))) + _HEADER * len(headers))
+    def begin_recording(
+        self, record: ExchangeRecord, method: str, path: str, headers: Sequence[tuple[bytes, bytes]]
+    ) -> None:
+        """Give the record of an exchange that is about to begin the recording to write to."""
+        record.recording = Recording((method, path, headers), self._most_of_exchange, partial(self._count, record))
 
     def expect_replay(self, request_id: str, replayed: str) -> None:
         """Take note that the exchange with this id, which is about to begin, repeats another one."""
@@ -120,10 +117,12 @@ class Inspector:
 
     def forget_replay(self, request_id: str) -> None:
         """Expect it no more: it has ended, perhaps before an exchange began."""
+        self._take_new()
         self._replays.pop(request_id, None)
 
     def end(self, record: ExchangeRecord) -> None:
         """Keep what is known of an exchange that has ended."""
+        self._take_new()
         entry = self._running.pop(record, None)
         if entry is None:
             return
@@ -142,17 +141,46 @@ class Inspector:
 
     def find(self, request_id: str) -> InspectedExchange | None:
         """The latest exchange with this id."""
-        self.before_reading()
+        self._prepare_reading()
         return next((one for one in reversed(self._kept) if one.record.request_id == request_id), None)
 
     def list_newest(self) -> Iterator[InspectedExchange]:
         """The exchanges, the latest first. The buffer must not change meanwhile."""
-        self.before_reading()
+        self._prepare_reading()
         return reversed(self._kept)
 
-    def _count(self, entry: InspectedExchange) -> None:
+    def _prepare_reading(self) -> None:
+        self.before_reading()
+        self._take_new()
+
+    def _take_new(self) -> None:
+        """Give the exchanges that have begun their places."""
+        if self._new:
+            new, self._new = self._new, []
+            offset = time.time() - perf_counter()
+            for record, path in new:
+                self._take(record, path, offset + record.started)
+
+    def _take(self, record: ExchangeRecord, path: str, began: float) -> None:
+        entry = InspectedExchange(next(self._numbers), record, path, began)
+        if self._replays:
+            entry.replayed_from = self._replays.pop(record.request_id, None)
+        self._running[record] = entry
+        if self.mode == "off" and len(self._kept) >= _MOST_LISTED:
+            self._drop_oldest()
+        self._kept.append(entry)
+        if entry.recording is not None:
+            _, _, headers = entry.recording.head
+            entry.size += len(b"".join(chain.from_iterable(headers))) + _HEADER * len(headers)
+        self.size += entry.size
+        if self.size > self.limit:
+            self._make_room()
+
+    def _count(self, record: ExchangeRecord) -> None:
         """Count what is kept of an exchange since the last time."""
-        if (recording := entry.recording) is not None:
+        self._take_new()
+        entry = self._running.get(record)
+        if entry is not None and (recording := entry.recording) is not None:
             size, recording.uncounted = recording.uncounted, 0
             self._grow(entry, size)
 

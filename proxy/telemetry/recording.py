@@ -79,24 +79,13 @@ class CallRecording:
     """One call to a provider. `attempt` counts the tries of the exchange from 1, `number` the calls of one try from
     0. `secrets` are the credentials that the call carried. `request` and `reply` are those of `Recording.calls`."""
 
-    __slots__ = (
-        "_answered",
-        "_recording",
-        "_sent",
-        "_source",
-        "attempt",
-        "began",
-        "ended",
-        "fault",
-        "number",
-        "reply",
-        "request",
-        "secrets",
-        "target",
-    )
-
     request: Message
     reply: Message
+    secrets: tuple[bytes, ...] = ()
+    ended: float | None = None
+    fault: str | None = None
+    _sent: tuple[bytes, bytes, bytes] | None = None
+    _answered: tuple[int, Mapping[str, str]] | None = None
 
     def __init__(self, recording: Recording, source: int, target: str, attempt: int, number: int) -> None:
         self._recording: Recording | None = recording  # until the call has ended, because it is a cycle of references
@@ -104,11 +93,6 @@ class CallRecording:
         self.target = target
         self.attempt = attempt
         self.number = number
-        self._sent: tuple[bytes, bytes, bytes] | None = None
-        self._answered: tuple[int, Mapping[str, str]] | None = None
-        self.secrets: tuple[bytes, ...] = ()
-        self.ended: float | None = None
-        self.fault: str | None = None
         self.began = perf_counter()
 
     def record_request(self, head: tuple[bytes, bytes, bytes], body: bytes) -> None:
@@ -163,24 +147,20 @@ class Recording:
     log: when someone looks, or when the log has so much that a limit may apply. Without bodies the log has their sizes
     as soon as the exchange has ended."""
 
-    __slots__ = (
-        *("_answered", "_calls", "_count_memory", "_head", "_is_closed", "_left", "_log", "_logged", "_messages"),
-        *("_most", "_room", "_tries", "uncounted"),
-    )
+    uncounted = 0
+    _logged = 0  # bytes of the log, without those for which there was room
+    _room = _COUNTED
+    _messages: list[Message] | None = None
+    _answered: tuple[int, Mapping[str, str]] | None = None
+    _is_closed = False
 
     def __init__(
         self, head: tuple[str, str, Sequence[tuple[bytes, bytes]]], most: int, count_memory: Callable[[], None]
     ) -> None:
-        self._head = head
+        self.head = head
         self._most = self._left = most
         self._count_memory = count_memory
-        self.uncounted = 0
-        self._is_closed = False
         self._log: list[Any] = []
-        self._logged = 0  # bytes of the log, without those for which there was room
-        self._room = _COUNTED
-        self._messages: list[Message] | None = None
-        self._answered: tuple[int, Mapping[str, str]] | None = None
         self._calls: list[CallRecording] = []
         self._tries: list[tuple[TargetPlan, Receipt, int]] = []
 
@@ -237,16 +217,16 @@ class Recording:
 
     def add(self, source: int, data: bytes) -> None:
         """Keep more bytes of a message's body, as far as the limits allow."""
-        log = self._log
-        log += (source, data, perf_counter())
-        self._room -= len(data) + _CHUNK
-        if self._room < 0:
+        self._log += (source, data, perf_counter())
+        self._room = room = self._room - len(data) - _CHUNK
+        if room < 0:
             self._count()
 
     def add_copy(self, source: int, data: bytes) -> None:
-        """Keep a copy of bytes that orjson may have written: they may take eight times as much memory as
-        their length says."""
-        self.add(source, b"%b" % data)
+        """Keep a copy of bytes that orjson may have written: they may take eight times as much memory as their length
+        says. Of a request that is sent as it came, one text is kept."""
+        log = self._log
+        self.add(source, log[1] if log and log[1] == data else b"%b" % data)
 
     def end(self) -> int:
         """The exchange has ended: forget what only a running exchange needs, and keep nothing more. Returns the bytes
@@ -258,9 +238,7 @@ class Recording:
             self._log[1::3] = map(len, self._log[1::3])
             self._logged, self._room = 0, _COUNTED
         if not self._is_closed:
-            self._fill_log()
-            if self._may_limit:
-                self._sort()
+            self._count_log()
             self.close()
         return self.uncounted
 
@@ -279,28 +257,24 @@ class Recording:
         if self._is_closed:
             del self._log[-3:]
             return
-        self._fill_log()
-        if self._may_limit:
-            self._sort()
+        self._count_log()
         self._count_memory()
 
-    @property
-    def _may_limit(self) -> bool:
-        """No limit applies as long as everything together is less than a message may have."""
-        return self._most - self._left + self._logged > self._most // _MESSAGES
-
-    def _fill_log(self) -> None:
-        """Count as logged what has taken room, and make room again."""
+    def _count_log(self) -> None:
+        """Count as logged what has taken room, and make room again. No limit applies as long as everything together is
+        less than a message may have."""
         used, self._room = _COUNTED - self._room, _COUNTED
         self._logged += used
         self.uncounted += used
+        if self._most - self._left + self._logged > self._most // _MESSAGES:
+            self._sort()
 
     def _show(self) -> list[Message]:
         """All messages as far as they are recorded now."""
         if not self._is_closed:
-            self._fill_log()
+            self._count_log()
         messages = self._sort()
-        messages[REQUEST].head = RequestHead(*self._head)
+        messages[REQUEST].head = RequestHead(*self.head)
         messages[REPLY].head = None if self._answered is None else ReplyHead(*self._answered)
         return messages
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import time
+from itertools import islice
+
 import pytest
 
 from dragoman.adapters.changes import Receipt
@@ -49,3 +52,45 @@ def test_a_replay_that_is_over_is_not_expected_any_more(has_ended: bool) -> None
     found = inspector.find("id-1")
     assert found is not None
     assert found.replayed_from == (None if has_ended else "id-0")
+
+
+def test_an_exchange_that_runs_is_there_when_someone_looks() -> None:
+    """In the order in which they began, with the time of then, whichever has ended first."""
+    inspector = Inspector("heads", LIMIT, is_used=True)
+    records = [ExchangeRecord(f"id-{number}", "openai", "chat") for number in range(3)]
+    before = time.time()
+    for record in records:
+        inspector.begin_recording(record, "POST", "/v1/chat/completions", ())
+        inspector.begin(record, "/v1/chat/completions")
+    records[1].end()
+    inspector.end(records[1])
+    kept = [*inspector.list_newest()]
+    assert [one.record for one in kept] == records[::-1]
+    assert [one.number for one in kept] == [3, 2, 1]
+    assert [one.has_ended for one in kept] == [False, True, False]
+    assert all(one.recording is not None and one.recording.request.head is not None for one in kept)
+    assert all(abs(one.began - before) < 5 for one in kept)
+    assert inspector.find("id-2") is kept[0]
+
+
+def test_exchanges_that_nobody_has_looked_at_are_bounded() -> None:
+    inspector = Inspector("off", LIMIT, is_used=True)
+    records = [ExchangeRecord(f"id-{number}", "openai", "chat") for number in range(2_000)]
+    for record in records:
+        inspector.begin(record, "/v1/chat/completions")
+    assert inspector.size <= LIMIT
+    assert inspector.count + inspector.dropped == len(records)
+    assert [one.record for one in islice(inspector.list_newest(), 10)] == records[:-11:-1]
+
+
+def test_an_exchange_that_runs_is_dropped_as_any_other() -> None:
+    inspector = Inspector("bodies", LIMIT, is_used=True)
+    record = ExchangeRecord("first", "openai", "chat")
+    inspector.begin_recording(record, "POST", "/v1/chat/completions", [(b"name", b"x" * 1_000)])
+    inspector.begin(record, "/v1/chat/completions")
+    for number in range(500):
+        end_exchange(inspector, number, "/v1/chat/completions", 0)
+    assert inspector.find("first") is None
+    assert inspector.size <= LIMIT
+    inspector.end(record)
+    assert record.recording is None

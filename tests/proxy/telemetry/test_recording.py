@@ -133,8 +133,8 @@ def test_what_comes_after_the_end_of_the_exchange_is_not_recorded() -> None:
 def test_a_dropped_exchange_that_runs_takes_no_memory() -> None:
     inspector = Inspector("bodies", 300_000, is_used=True)
     record = ExchangeRecord("id", "openai", "chat")
+    inspector.begin_recording(record, "POST", "/v1/chat/completions", ())
     inspector.begin(record, "/v1/chat/completions")
-    inspector.begin_recording(record, "POST", ())
     recording = record.recording
     assert recording is not None
     recording.add(REQUEST, b"x" * 100_000)
@@ -172,3 +172,26 @@ def test_a_chunk_takes_the_memory_of_its_length() -> None:
     finally:
         tracemalloc.stop()
     assert used < 1.2 * recording.reply.length
+
+
+def test_a_request_that_is_sent_as_it_came_is_kept_once() -> None:
+    recording = Recording(HEAD, 10**9, lambda: None)
+    tracemalloc.start()
+    try:
+        recording.add(REQUEST, b"%050000d" % 7)
+        call = recording.begin_call("p/m", Receipt(), 0)
+        call.record_request((b"", b"", b""), b"%050000d" % 7)
+        used, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert used < 60_000
+    (call,) = recording.calls
+    assert call.request.chunks == recording.request.chunks == [b"%050000d" % 7]
+
+
+def test_a_request_that_is_sent_in_another_way_is_kept_as_it_was_sent() -> None:
+    recording = Recording(HEAD, 10**9, lambda: None)
+    recording.add(REQUEST, b'{"model":"one"}')
+    recording.begin_call("p/m", Receipt(), 0).record_request((b"", b"", b""), b'{"model":"two"}')
+    assert [call.request.chunks for call in recording.calls] == [[b'{"model":"two"}']]
+    assert recording.request.chunks == [b'{"model":"one"}']
