@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
 import typer
@@ -33,7 +33,9 @@ def ask_for_provider(env: Mapping[str, str]) -> tuple[EnvironmentProvider, dict[
     for number, provider in enumerate(known, 1):
         typer.echo(f"  {number}  {_describe(provider)}", err=True)
     typer.echo("  0  none: only the small model that comes with dragoman", err=True)
-    choice = typer.prompt("Which provider?", default="1", value_proc=partial(_parse_choice, len(known)), err=True)
+    choice = typer.prompt(
+        "Which provider?", default="1", value_proc=partial(_parse_choice, [one.name for one in known]), err=True
+    )
     return None if choice == 0 else (known[choice - 1], dict(_ask_for_variables(known[choice - 1], env)))
 
 
@@ -43,10 +45,13 @@ def _describe(provider: EnvironmentProvider) -> str:
     return f"{provider.name} ({address}, or another server with its API)" if address else provider.name
 
 
-def _parse_choice(most: int, text: str) -> int:
-    if not text.isdigit() or int(text) > most:
-        raise typer.BadParameter(f"a number from 0 to {most}")
-    return int(text)
+def _parse_choice(names: Sequence[str], text: str) -> int:
+    """The number of a choice that was typed as a number or as a name."""
+    choices = {str(number): number for number in range(len(names) + 1)}
+    choices |= {"none": 0} | {name: number for number, name in enumerate(names, 1)}
+    if text.strip().lower() not in choices:
+        raise typer.BadParameter(f"a number from 0 to {len(names)}, or one of the names")
+    return choices[text.strip().lower()]
 
 
 def _ask_for_variables(provider: EnvironmentProvider, env: Mapping[str, str]) -> Iterator[tuple[str, str]]:

@@ -115,11 +115,12 @@ async def test_the_env_file_next_to_it_is_read(empty_folder: Path) -> None:
     assert result.exit_code == 0 and "fake-model" in result.stdout
 
 
+@pytest.mark.parametrize("choice", ["1", "OpenAI"])
 async def test_on_a_terminal_it_asks_for_a_provider_and_keeps_the_key_in_a_file(
-    empty_folder: Path, terminal: None
+    empty_folder: Path, terminal: None, choice: str
 ) -> None:
     async with FakeProvider("openai", api_key="sk-fake") as fake:
-        result = await asyncio.to_thread(lambda: run(typed=f"9\n1\n{fake.base_url}\nsk-fake\n"))
+        result = await asyncio.to_thread(lambda: run(typed=f"9\n{choice}\n{fake.base_url}\nsk-fake\n"))
     assert result.exit_code == 0, result.stderr
     assert "a number from 0 to" in result.output, "9 is no choice"
     file = empty_folder / ".env"
@@ -129,8 +130,9 @@ async def test_on_a_terminal_it_asks_for_a_provider_and_keeps_the_key_in_a_file(
     assert "sk-fake" not in result.output + (empty_folder / "dragoman.yaml").read_text("utf-8")
 
 
-def test_no_provider_may_be_chosen(empty_folder: Path, terminal: None) -> None:
-    result = run(typed="0\n")
+@pytest.mark.parametrize("choice", ["0", "none"])
+def test_no_provider_may_be_chosen(empty_folder: Path, terminal: None, choice: str) -> None:
+    result = run(typed=f"{choice}\n")
     assert result.exit_code == 0
     assert list(check(empty_folder / "dragoman.yaml", {}).config.models) == ["dragoman-mini"]
 
