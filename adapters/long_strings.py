@@ -102,7 +102,7 @@ def _mark_long_strings(value: Any, strings: dict[str, str]) -> Any:
             return value
         strings[mark := uuid4().hex] = value
         return mark
-    if type(value) is not dict and type(value) is not list:
+    if type(value) is not dict and not isinstance(value, list):
         return value
     known = len(strings)
     if type(value) is dict:

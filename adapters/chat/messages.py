@@ -16,6 +16,7 @@ from dragoman.adapters.changes import Weight
 from dragoman.adapters.paths import Path, Places
 
 __all__ = [
+    "PlainMessages",
     "are_plain",
     "are_plain_turns",
     "convert_messages",
@@ -28,6 +29,7 @@ __all__ = [
     "list_shifted_places",
     "merge_system_messages",
     "order_tool_results",
+    "put_instructions_first",
     "rename_developer_role",
 ]
 
@@ -38,9 +40,18 @@ _INSTRUCTING = ("system", "developer")
 _ANSWERING = ("content", "tool_calls", "refusal", "audio", "function_call")
 
 
+class PlainMessages(Messages):
+    """Messages that `are_plain`: whoever made this list has looked them through, so nobody else has to. Like every part
+    of a request, it is never altered."""
+
+    __slots__ = ()
+
+
 def are_plain(messages: Messages) -> bool:
     """True if each message has nothing but a role, which is not `developer`, and a text: no rewrite of single messages
     concerns them."""
+    if type(messages) is PlainMessages:
+        return True
     roles = _list_plain_roles(messages)
     return bool(roles) and "developer" not in roles
 
@@ -59,6 +70,12 @@ def _list_plain_roles(messages: Messages) -> list[Any]:
     except (KeyError, TypeError):
         return []
     return roles if len(roles) == len(messages) else []
+
+
+def put_instructions_first(text: Any, messages: Messages) -> Messages:
+    """The messages after a system message with this text."""
+    made = [{"role": "system", "content": text}, *messages]
+    return PlainMessages(made) if type(messages) is PlainMessages and type(text) is str else made
 
 
 def list_shifted_places(before: Path, count: int) -> Places:

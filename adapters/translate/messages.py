@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 import orjson
 
 from dragoman.adapters.call import Context, JsonObject
-from dragoman.adapters.chat.messages import are_plain_turns, order_tool_results
+from dragoman.adapters.chat.messages import PlainMessages, are_plain_turns, order_tool_results
 from dragoman.adapters.common.carried_keys import copy_carried_keys
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.paths import Path, Places, format_path, nest_places
@@ -36,8 +36,7 @@ _SEPARATOR = "\n\n"  # between two messages of one turn
 
 
 def to_messages(items: str | list[JsonObject], ctx: Context) -> list[JsonObject]:
-    """Convert a Responses input to chat messages; the same list if they are plain turns. Raises Fault, with the path as
-    the client wrote it."""
+    """Convert a Responses input to chat messages. Raises Fault, with the path as the client wrote it."""
     if isinstance(items, str):
         ctx.receipt.record_conversion(("input",), "the input becomes one user message", after=("messages",))
         ctx.receipt.map_paths([(("input",), ("messages",)), (("input",), ("messages", 0, "content"))])
@@ -45,7 +44,7 @@ def to_messages(items: str | list[JsonObject], ctx: Context) -> list[JsonObject]
     if are_plain_turns(items):
         ctx.receipt.record_conversion(("input",), _CONVERTED, after=("messages",))
         ctx.receipt.map_path(("input",), ("messages",))
-        return items
+        return PlainMessages(items)
     conversation = _Conversation(ctx)
     for i, item in enumerate(items):
         conversation.add(item, ("input", i))

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from dragoman.adapters.call import Context, JsonObject
-from dragoman.adapters.chat.messages import extract_text
+from dragoman.adapters.chat.messages import PlainMessages, extract_text
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.paths import Path, Places, format_path
 
@@ -26,6 +26,8 @@ _SEE_NEXT_MESSAGE = "The result is shown in the next message."
 def to_plain_chat(request: JsonObject, ctx: Context) -> JsonObject:
     """The request in the form that providers accept; the same object if it has that form. Raises Fault."""
     messages: list[JsonObject] = request["messages"]
+    if type(messages) is PlainMessages:
+        return request
     for message in messages:
         if "is_error" in message or ("content" in message and type(message["content"]) is list):
             break

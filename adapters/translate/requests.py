@@ -10,7 +10,7 @@ from __future__ import annotations
 from functools import cache, partial
 
 from dragoman.adapters.call import Context, JsonObject
-from dragoman.adapters.chat.messages import list_shifted_places
+from dragoman.adapters.chat.messages import list_shifted_places, put_instructions_first
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.paths import Places, nest_places
 from dragoman.adapters.request_properties import HUB_CHAT, HUB_RESPONSES
@@ -65,8 +65,7 @@ def to_chat_request(request: JsonObject, ctx: Context) -> JsonObject:
 
     `input` must already hold the items of the conversation that `previous_response_id` continues.
     """
-    made = to_full_chat_request(request, ctx)
-    return made if made["messages"] is request.get("input") else to_plain_chat(made, ctx)
+    return to_plain_chat(to_full_chat_request(request, ctx), ctx)
 
 
 def to_full_chat_request(request: JsonObject, ctx: Context) -> JsonObject:
@@ -80,7 +79,7 @@ def to_full_chat_request(request: JsonObject, ctx: Context) -> JsonObject:
     if instructions:
         ctx.receipt.record_conversion(("instructions",), "instructions become the first message", after=("messages", 0))
         ctx.receipt.map_paths_below("messages", partial(list_shifted_places, ("instructions",), len(made["messages"])))
-        made["messages"] = [{"role": "system", "content": instructions}, *made["messages"]]
+        made["messages"] = put_instructions_first(instructions, made["messages"])
     rename(left, made, "max_output_tokens", "max_completion_tokens", ctx)
     move_member(left, made, ("reasoning", "effort"), "reasoning_effort", ctx)
     move_member(left, made, ("text", "verbosity"), "verbosity", ctx)

@@ -16,7 +16,13 @@ from typing import Any, TypeAlias
 import orjson
 
 from dragoman.adapters.call import Context, JsonObject
-from dragoman.adapters.chat.messages import are_plain_turns, list_shifted_places, order_tool_results
+from dragoman.adapters.chat.messages import (
+    PlainMessages,
+    are_plain_turns,
+    list_shifted_places,
+    order_tool_results,
+    put_instructions_first,
+)
 from dragoman.adapters.chat.reasoning import set_reasoning
 from dragoman.adapters.common.carried_keys import copy_carried_keys
 from dragoman.adapters.faults import Fault
@@ -61,10 +67,11 @@ def _convert_plain(system: str | None, turns: list[JsonObject], ctx: Context) ->
     if system:
         ctx.receipt.record_conversion(_SYSTEM, _INSTRUCTIONS, after=("messages", 0))
     ctx.receipt.record_conversion(("messages",), _TURNS)
+    messages = PlainMessages(turns)
     if not system:
-        return turns
+        return messages
     ctx.receipt.map_paths_below("messages", partial(list_shifted_places, _SYSTEM, len(turns)))
-    return [{"role": "system", "content": system}, *turns]
+    return put_instructions_first(system, messages)
 
 
 def list_blocks(content: Any, path: Path) -> list[PlacedBlock]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from types import SimpleNamespace
-from typing import NoReturn
+from typing import Any, NoReturn
 from unittest.mock import ANY
 
 import orjson
@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.adapters import jsontext, long_strings
+from dragoman.adapters.chat.messages import PlainMessages
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.json_structure import get_outline
 from dragoman.adapters.jsontext import read_object
@@ -145,7 +146,8 @@ def test_no_long_text_is_parsed_at_once(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_no_long_string_is_written_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    body = {"a": [{"image": "A" * 6_000_000}, 1], "b": '"é\n' * 1_000_000, "c": {"d": "e"}}
+    body: dict[str, Any] = {"a": [{"image": "A" * 6_000_000}, 1], "b": '"é\n' * 1_000_000, "c": {"d": "e"}}
+    body["messages"] = PlainMessages([{"role": "user", "content": "A" * 3_000_000}])
     sizes = []
 
     def dumps(value: JsonValue) -> bytes:

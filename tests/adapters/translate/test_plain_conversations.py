@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from dragoman.adapters.call import Call, Context, JsonObject
 from dragoman.adapters.changes import Receipt
+from dragoman.adapters.chat.messages import PlainMessages, are_plain, put_instructions_first
 from dragoman.adapters.paths import Path
 from dragoman.adapters.translate import messages, turns_to_chat
 
@@ -59,7 +60,16 @@ def test_items_of_texts_are_messages_of_chat(items: list[JsonObject]) -> None:
     assert items == before
 
 
-def test_plain_turns_are_not_copied() -> None:
+@given(list_turns("user", "assistant"), st.sampled_from(["", "Be brief.", None, OTHER]))
+def test_messages_that_are_said_to_be_plain_are_plain(turns: list[JsonObject], system: Any) -> None:
+    ctx = Context("actual", Call("POST", "/", {}), Receipt())
+    made = [messages.to_messages(turns, ctx), turns_to_chat.turns_to_chat(system, turns, ctx)]
+    for one in [*made, *(put_instructions_first(system, one) for one in made)]:
+        assert type(one) is not PlainMessages or are_plain([*one])
+
+
+def test_plain_turns_are_not_looked_through_again() -> None:
+    ctx = Context("actual", Call("POST", "/", {}), Receipt())
     turns = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "so"}]
-    assert convert(lambda ctx: turns_to_chat.turns_to_chat(None, turns, ctx))[0] is turns  # type: ignore[index]
-    assert convert(lambda ctx: messages.to_messages(turns, ctx))[0] is turns  # type: ignore[index]
+    assert type(messages.to_messages(turns, ctx)) is PlainMessages
+    assert type(turns_to_chat.turns_to_chat("Be brief.", turns, ctx)) is PlainMessages
