@@ -37,19 +37,11 @@ class InspectedExchange:
     """An exchange in the buffer. `number` counts the exchanges from 1, `began` is in Unix seconds, `size` in bytes.
     `recording` is None with `inspect: off`. The fields of the fault and `duration_ms` are set when it has ended."""
 
-    __slots__ = (
-        "began",
-        "duration_ms",
-        "fault",
-        "is_dropped",
-        "message",
-        "number",
-        "path",
-        "record",
-        "recording",
-        "replayed_from",
-        "size",
-    )
+    replayed_from: str | None = None
+    fault: str | None = None
+    message: str | None = None
+    duration_ms: float | None = None
+    is_dropped = False
 
     def __init__(self, number: int, record: ExchangeRecord, path: str, began: float) -> None:
         self.number = number
@@ -57,12 +49,7 @@ class InspectedExchange:
         self.path = path
         self.began = began
         self.recording = record.recording
-        self.replayed_from: str | None = None
-        self.fault: str | None = None
-        self.message: str | None = None
-        self.duration_ms: float | None = None
         self.size = _ENTRY + len(path)
-        self.is_dropped = False
 
     @property
     def has_ended(self) -> bool:
@@ -122,11 +109,13 @@ class Inspector:
 
     def end(self, record: ExchangeRecord) -> None:
         """Keep what is known of an exchange that has ended."""
-        self._take_new()
+        if self._new:
+            self._take_new()
         entry = self._running.pop(record, None)
         if entry is None:
             return
-        if (receipt := record.receipt) is not None:
+        receipt = record.receipt
+        if receipt is not None and receipt.changes:
             receipt.forget_paths()
         if (recording := record.recording) is not None:
             record.recording = None
@@ -155,11 +144,10 @@ class Inspector:
 
     def _take_new(self) -> None:
         """Give the exchanges that have begun their places."""
-        if self._new:
-            new, self._new = self._new, []
-            offset = time.time() - perf_counter()
-            for record, path in new:
-                self._take(record, path, offset + record.started)
+        new, self._new = self._new, []
+        offset = time.time() - perf_counter()
+        for record, path in new:
+            self._take(record, path, offset + record.started)
 
     def _take(self, record: ExchangeRecord, path: str, began: float) -> None:
         entry = InspectedExchange(next(self._numbers), record, path, began)
