@@ -13,7 +13,7 @@ import time
 
 __all__: list[str] = []
 
-CHAT = json.dumps({"model": "openai", "messages": [{"role": "user", "content": "Hello"}]}).encode()
+CHAT = json.dumps({"model": "neighbor", "messages": [{"role": "user", "content": "Hello"}]}).encode()
 HEAD = "{} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n"
 CASES = {
     "live": (0.002, HEAD.format("GET /live", 0).encode()),

@@ -1,12 +1,15 @@
 """Measures what hostile request bodies do to a running proxy and to its other clients.
 
-    uv run python -m bench.hostile_bodies [--bodies 10000]
+    uv run python -m bench.hostile_bodies [--bodies 10000] [--realtime]
 
 Starts fake providers, `dragoman serve` in front of them, and two neighbors: one asks for /live every 2 ms, one sends
-small chat requests. First the neighbors are alone. Then one client sends the bodies of tools/hostile_bodies.py, one
-after the other, up to the proxy's default limits: some to a server that reads them and does nothing else, to see what
-making and sending them costs the machine, then all to the proxy. Each answer is checked: a success, or an error of the
-client's dialect with a status below 500. Linux only: it reads /proc.
+small chat requests to a provider that gets no hostile ones. First the neighbors are alone. Then one client sends the
+bodies of tools/hostile_bodies.py, one after the other, up to the proxy's default limits: some to a server that reads
+them and does nothing else, to see what making and sending them costs the machine, then all to the proxy. Each answer
+is checked: a success, or an error of the client's dialect with a status below 500. Linux only: it reads /proc.
+
+`--realtime`, which root may use, runs the proxy, the providers and the neighbors before all other programs (SCHED_RR),
+but not whoever sends the bodies, nor the process that judges them. So other load on the machine hardly counts.
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ import argparse
 import gc
 import http.client
 import json
+import os
 import random
 import statistics
 import subprocess
@@ -25,7 +29,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from importlib.resources import files
@@ -49,14 +53,19 @@ __all__: list[str] = []
 
 HERE = Path(__file__).parent
 DRAGOMAN = str(Path(sys.executable).with_name("dragoman"))
+NEIGHBOR = "neighbor"  # its provider
 BODY_LIMIT = 32 * 1024 * 1024
-ALONE = 5.0  # seconds that the neighbors are measured alone
+ALONE = 15.0  # seconds that the neighbors are measured alone
 BESIDE = 15.0  # seconds that another server gets the bodies
+HOLDS = 2_000  # bodies whose processor time without a pause is measured
 SHOWN = 12
 WARM_UP = 300  # small bodies
 
 Answers = list[tuple[float, float]]
 """When each answer was asked for, and how long it took; in seconds."""
+
+Neighbor = Callable[[str], AbstractContextManager[Answers]]
+"""Runs a neighbor, which asks for what the case says."""
 
 
 @dataclass
@@ -72,11 +81,12 @@ def main() -> None:
     options = parse_arguments()
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        port, process = start_proxy(stack, folder)
+        port, process = start_proxy(stack, folder, options.realtime)
         warm_up(port)
-        alone = {case: measure_alone(port, case) for case in ("live", "chat")}
-        beside = measure_beside(stack, folder, port, options)
-        with read_neighbor(port, "live") as live, read_neighbor(port, "chat") as chat:
+        read = partial(read_neighbor, port, realtime=options.realtime)
+        alone = {case: measure_alone(read, case) for case in ("live", "chat")}
+        beside = measure_beside(stack, folder, read, options)
+        with read("live") as live, read("chat") as chat:
             time.sleep(1)
             before = read_memory(process.pid)
             attack, peak = run_attack(port, process.pid, options)
@@ -98,20 +108,28 @@ def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--bodies", type=int, default=10_000, help="how many bodies to send (default 10000)")
     parser.add_argument("--seed", type=int, default=1, help="which bodies (default 1)")
+    parser.add_argument("--realtime", action="store_true", help="let no other program on the machine count; for root")
     parser.add_argument("--pause", type=float, default=0.0, help="seconds between two bodies (default 0)")
     return parser.parse_args()
 
 
-def start_proxy(stack: ExitStack, folder: Path) -> tuple[int, subprocess.Popen[bytes]]:
+def prefer(process: subprocess.Popen[bytes], realtime: bool) -> None:
+    """Run a process that has just started before all others."""
+    if realtime:
+        os.sched_setscheduler(process.pid, os.SCHED_RR, os.sched_param(1))
+
+
+def start_proxy(stack: ExitStack, folder: Path, realtime: bool) -> tuple[int, subprocess.Popen[bytes]]:
     providers, models = [], []
-    for name in NAMES:
+    for label, name in (*((name, name) for name in NAMES), (NEIGHBOR, "openai")):
         port = free_port()
-        stack.enter_context(run_process([DRAGOMAN, "fake", name, "--port", str(port)], folder / f"{name}.log"))
+        fake = run_process([DRAGOMAN, "fake", name, "--port", str(port)], folder / f"{label}.log")
+        prefer(stack.enter_context(fake), realtime)
         wait_until_listening(port)
         root = json.loads(files("dragoman.adapters").joinpath(name, "fake.json").read_text("utf-8")).get("root", "")
         base = f"http://127.0.0.1:{port}{root}"
-        providers.append(f'  {name}: {{dialect: {name}, base_url: "{base}", api_key: none}}')
-        models.append(f"  {name}: {{targets: [{{provider: {name}, model: fake-model}}]}}")
+        providers.append(f'  {label}: {{dialect: {name}, base_url: "{base}", api_key: none}}')
+        models.append(f"  {label}: {{targets: [{{provider: {label}, model: fake-model}}]}}")
     port = free_port()
     config = folder / "dragoman.yaml"
     lines = [f"server: {{port: {port}}}", "store: {kind: memory}", "providers:", *providers, "models:", *models]
@@ -119,6 +137,7 @@ def start_proxy(stack: ExitStack, folder: Path) -> tuple[int, subprocess.Popen[b
     command = [DRAGOMAN, "serve", "--config", str(config), "--log-format", "json"]
     log = folder / "proxy.log"
     process = stack.enter_context(run_process(command, log))
+    prefer(process, realtime)
     if not wait_until_listening(port, process):
         sys.exit(f"the proxy does not start: {log.read_text()[-2000:]}")
     stack.callback(lambda: count_defects(log))
@@ -137,20 +156,20 @@ def warm_up(port: int) -> None:
         send(port, body)
 
 
-def measure_alone(port: int, case: str) -> Answers:
-    with read_neighbor(port, case) as answers:
+def measure_alone(read: Neighbor, case: str) -> Answers:
+    with read(case) as answers:
         time.sleep(ALONE)
     return answers
 
 
-def measure_beside(stack: ExitStack, folder: Path, port: int, options: argparse.Namespace) -> dict[str, Answers]:
+def measure_beside(stack: ExitStack, folder: Path, read: Neighbor, options: argparse.Namespace) -> dict[str, Answers]:
     """What the neighbors wait for while another server gets hostile bodies."""
     other = free_port()
     command = [sys.executable, str(HERE / "_discarding_server.py"), str(other)]
     stack.enter_context(run_process(command, folder / "discarding.log"))
     wait_until_listening(other)
     end = time.monotonic() + BESIDE
-    with read_neighbor(port, "live") as live, read_neighbor(port, "chat") as chat:
+    with read("live") as live, read("chat") as chat:
         for body in draw_bodies(random.Random(options.seed), VALUE_LIMIT, BODY_LIMIT, NAMES):
             send(other, body)
             time.sleep(options.pause)
@@ -160,11 +179,12 @@ def measure_beside(stack: ExitStack, folder: Path, port: int, options: argparse.
 
 
 @contextmanager
-def read_neighbor(port: int, case: str) -> Iterator[Answers]:
+def read_neighbor(port: int, case: str, *, realtime: bool) -> Iterator[Answers]:
     """Run a neighbor; its answers are there at the end."""
     command = [sys.executable, str(HERE / "_neighbor.py"), str(port), case]
     answers: Answers = []
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        prefer(process, realtime)
         yield answers
         output, _ = process.communicate()
     answers += json.loads(output)
@@ -189,15 +209,16 @@ def run_attack(port: int, pid: int, options: argparse.Namespace) -> tuple[Attack
 
 
 def measure_holds(options: argparse.Namespace) -> list[tuple[float, str]]:
-    """For each body, the longest time that the thread for large bodies keeps the interpreter's lock from another
-    thread, in milliseconds of its own processor time: other load on the machine does not count. Largest first."""
+    """For each of the first bodies, the longest time that the thread for large bodies keeps the interpreter's lock from
+    another thread, in milliseconds of its own processor time: other load on the machine does not count. Largest
+    first."""
     routes, found, threads = RouteTable(dialects, {}), [], ThreadPoolExecutor(1)
     sys.setswitchinterval(SWITCH)
     gc.freeze()  # as `dragoman serve` does it
     gc.set_threshold(50_000, 20, 100)
     bodies = draw_bodies(random.Random(options.seed), VALUE_LIMIT, BODY_LIMIT, NAMES)
     plans = {name: plan_target(name, one, list(one.called), Target("m")) for name, one in dialects.items()}
-    for body in islice(bodies, options.bodies):
+    for body in islice(bodies, min(options.bodies, HOLDS)):
         route = routes.match(body.path)
         assert route is not None
         pipeline = Pipeline(route, Call("POST", body.path, {}))

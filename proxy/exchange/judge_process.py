@@ -13,6 +13,7 @@ import os
 import signal
 import socket
 import struct
+import sys
 from functools import cache
 from typing import Any, BinaryIO
 
@@ -99,6 +100,8 @@ def main() -> None:
     for number in (signal.SIGINT, signal.SIGTERM):  # it serves as long as the proxy does
         signal.signal(number, signal.SIG_IGN)
     os.nice(_NICENESS)
+    if sys.platform == "linux":
+        os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))  # it never interrupts, whatever it inherits
     gc.freeze()
     with socket.socket(fileno=0) as connection, connection.makefile("rb") as source:
         _serve(source, connection)

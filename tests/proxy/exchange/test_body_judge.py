@@ -196,6 +196,15 @@ async def test_the_request_that_ends_the_process_is_refused_and_no_other(judging
     await wait_until(lambda: judge_of(judging).is_ready)
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has this way to let others go first")
+async def test_the_process_never_interrupts_others(judging: Proxy) -> None:
+    process = judge_of(judging)._process
+    assert process is not None
+    pid = process._popen.pid
+    assert os.sched_getscheduler(pid) == os.SCHED_BATCH
+    assert os.getpriority(os.PRIO_PROCESS, pid) > os.getpriority(os.PRIO_PROCESS, 0)
+
+
 async def test_a_process_that_does_not_answer_is_ended(judging: Proxy) -> None:
     process = judge_of(judging)._process
     assert process is not None
