@@ -1,8 +1,8 @@
-"""Large memory pages for weights, requested through the environment of an engine process.
+"""Large memory pages for weights, and for bodies of megabytes, requested through the environment of a new process.
 
-A decode step reads every weight once, and with pages of 4 KiB the processor waits for address translation. With this
-variable glibc requests large pages, if Linux provides them on demand; on other systems it has no effect. docs/engine.md
-says how to measure the effect.
+A decode step reads every weight once, and with pages of 4 KiB the processor waits for address translation; a large body
+needs new memory, which the system provides page by page. With this variable glibc requests large pages, if Linux
+provides them on demand; on other systems it has no effect. docs/engine.md says how to measure the effect.
 """
 
 from __future__ import annotations

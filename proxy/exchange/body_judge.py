@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import socket
 import struct
 import subprocess
@@ -30,6 +31,7 @@ from typing import Any, TypeAlias
 import orjson
 
 from dragoman.adapters.faults import Fault
+from dragoman.local_engine.large_pages import request_large_pages
 from dragoman.proxy.http.large_body import LargeBody, list_pieces
 
 from .judge_process import HEAD, read_fault
@@ -134,7 +136,8 @@ class _Process:
         own, other = socket.socketpair()
         try:
             with other:
-                self._popen = subprocess.Popen(_COMMAND, stdin=other.fileno(), stdout=subprocess.DEVNULL)
+                env = request_large_pages(os.environ)
+                self._popen = subprocess.Popen(_COMMAND, stdin=other.fileno(), stdout=subprocess.DEVNULL, env=env)
         except OSError:
             own.close()
             raise

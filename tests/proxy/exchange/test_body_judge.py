@@ -13,6 +13,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
+from pathlib import Path
 from random import Random
 from types import SimpleNamespace
 from typing import Any, TypeAlias, cast
@@ -196,13 +197,18 @@ async def test_the_request_that_ends_the_process_is_refused_and_no_other(judging
     await wait_until(lambda: judge_of(judging).is_ready)
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has this way to let others go first")
-async def test_the_process_never_interrupts_others(judging: Proxy) -> None:
+def read_environment(pid: int) -> bytes:
+    return Path(f"/proc/{pid}/environ").read_bytes()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems have neither")
+async def test_the_process_never_interrupts_others_and_asks_for_large_pages(judging: Proxy) -> None:
     process = judge_of(judging)._process
     assert process is not None
     pid = process._popen.pid
     assert os.sched_getscheduler(pid) == os.SCHED_BATCH
     assert os.getpriority(os.PRIO_PROCESS, pid) > os.getpriority(os.PRIO_PROCESS, 0)
+    assert b"glibc.malloc.hugetlb=" in read_environment(pid)
 
 
 async def test_a_process_that_does_not_answer_is_ended(judging: Proxy) -> None:
