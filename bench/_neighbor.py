@@ -1,7 +1,8 @@
 """A client that asks for the same thing again and again, and measures each answer: `python _neighbor.py PORT CASE`.
 
-The cases: `live` asks for /live every 2 ms, `chat` sends a small chat request every 20 ms. It ends with its standard
-input, and prints for each answer when it was asked for, by the monotonic clock, and how long it took, in seconds.
+The cases: `live` asks for /live every 2 ms, `chat` sends a small chat request to the model `neighbor` every 20 ms. It
+ends with its standard input, and prints for each answer when it was asked for, by the monotonic clock, and how long it
+took, in seconds.
 """
 
 from __future__ import annotations

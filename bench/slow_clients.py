@@ -160,7 +160,7 @@ def write_dragoman(folder: Path, port: int, upstream: int) -> list[str]:
         "server": {"port": port},
         "store": {"kind": "none"},
         "providers": {"p": {"dialect": "openai", "base_url": base, "pool": {"connections": 20_000}}},
-        "models": {name: {"targets": [{"provider": "p", "model": "up"}]} for name in ("m", "openai")},
+        "models": {name: {"targets": [{"provider": "p", "model": "up"}]} for name in ("m", "neighbor")},
     }
     (folder / "dragoman.yaml").write_text(json.dumps(config))
     return [sys.executable, "-m", "dragoman", "serve", "--config", str(folder / "dragoman.yaml")]
