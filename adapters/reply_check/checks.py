@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from dragoman.adapters.call import JsonObject
 from dragoman.adapters.request_properties import (
@@ -28,6 +28,9 @@ _UNREAD = ChoiceRecord()  # of choices that are only counted
 
 class ChoiceCheck(ReplyCheck):
     """The check of a protocol whose replies have choices."""
+
+    limits: ClassVar[tuple[str, ...]]
+    """The fields of a request that limit the tokens; the first one that it has counts."""
 
     def __init__(self, request: JsonObject, *, judges_schema: bool, has_wishes: bool) -> None:
         super().__init__(request, judges_schema=judges_schema, has_wishes=has_wishes)
@@ -87,7 +90,7 @@ class ChoiceCheck(ReplyCheck):
             yield Mismatch(("n",), f"the provider gave {given} choices instead of {wanted}")
         for record in self._choices.values() if self.has_wishes else ():
             yield from self.compare_choice(record)
-        for name in TOKEN_LIMITS[HUB_CHAT]:
+        for name in self.limits:
             if (limit := self.request.get(name)) is not None:
                 yield from self.compare_tokens((name,), limit, self.usage.get("completion_tokens"), given)
                 return
@@ -100,6 +103,8 @@ class ChoiceCheck(ReplyCheck):
 
 class ChatCheck(ChoiceCheck):
     """The check of chat."""
+
+    limits = TOKEN_LIMITS[HUB_CHAT]
 
     def read_wishes(self, request: JsonObject) -> Wishes:
         """Read them from the request."""
@@ -131,6 +136,8 @@ class ChatCheck(ChoiceCheck):
 
 class CompletionsCheck(ChoiceCheck):
     """The check of completions."""
+
+    limits = TOKEN_LIMITS[HUB_COMPLETIONS]
 
     def read_wishes(self, request: JsonObject) -> Wishes:
         """Read them from the request."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dragoman.adapters.call import JsonObject
@@ -32,6 +32,7 @@ SAID: dict[str, JsonObject] = {
 }
 
 
+@example("completions", {"max_tokens": 5, "max_completion_tokens": 0}, {"completion_tokens": 4}, "report")
 @given(
     st.sampled_from([*SAID]),
     st.fixed_dictionaries({}, optional=ASKED),
