@@ -9,7 +9,10 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["BadChunk", "ChunkReader", "find_chunks"]
+__all__ = ["LAST_CHUNK", "BadChunk", "ChunkReader", "find_chunks"]
+
+LAST_CHUNK = b"0\r\n\r\n"
+"""The end of most bodies: a chunk without content, and no trailers."""
 
 _HEAD_END = b"\r\n\r\n"
 _LINE_END = b"\r\n"
