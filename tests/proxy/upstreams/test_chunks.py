@@ -70,11 +70,14 @@ async def receive(handler: ResponseHandler, pieces: Sequence[bytes], *, delivers
     handler.connection_made(transport)
     if isinstance(handler, ResponseProtocol):
         handler.expect_response()
+        first = asyncio.ensure_future(handler.read_whole())
+        await asyncio.sleep(0)
+        handler.data_received(pieces[0])
+        if (reply := await first) is not None:
+            return reply.body, True
     else:
         handler.set_response_params(**aiohttp_protocol.RESPONSE_PARAMETERS)
-    handler.data_received(pieces[0])
-    if isinstance(handler, ResponseProtocol):
-        assert await handler.read_whole() is None
+        handler.data_received(pieces[0])
     try:
         _, content = await handler.read()
     except HttpProcessingError:  # in the first bytes

@@ -118,7 +118,7 @@ async def test_more_than_the_parser_holds_comes_in_order(ask: Ask, upstream: Sta
 
 
 async def test_a_body_that_has_ended_is_left_to_be_read(ask: Ask, upstream: StartUpstream) -> None:
-    up = await upstream(CHUNKED + chunk(b"a") + END, "keep")
+    up = await upstream(CHUNKED + chunk(b"a") + b"0\r\nTrailer: x\r\n\r\n", "keep")
     response = await ask(up)
     await response.deliver(lambda data: pytest.fail("there is no connection any more"))
     assert await response.content.read() == b"a"

@@ -29,7 +29,14 @@ _REPLIES = st.builds(
         [_START, _START, _START, b"HTTP/1.0 200 OK\r\n", b"HTTP/1.1 201 Created\r\n", b"HTTP/1.1 200 Fine\r\n"]
     ),
     st.lists(_LINES, max_size=5),
-    st.sampled_from([b"{}", b"{}", b"{}", b"", b"{", b"{}\r\n", b"{}HTTP/1.1 200 OK\r\n\r\n", b"\r\n\r\n"]),
+    st.sampled_from(
+        [
+            *(b"{}", b"{}", b"{}", b"", b"{", b"{}\r\n", b"{}HTTP/1.1 200 OK\r\n\r\n", b"\r\n\r\n"),
+            *(b"2\r\n{}\r\n0\r\n\r\n", b"1\r\n{\r\n01\r\n}\r\n0\r\n\r\n", b"0\r\n\r\n", b"2\r\n{}\r\n"),
+            *(b"2\r\n{}\r\n0\r\nX: y\r\n\r\n", b"2;x\r\n{}\r\n0\r\n\r\n", b"3\r\n{}\r\n0\r\n\r\n"),
+            *(b"2\r\n{}\r\n00\r\n\r\n0\r\n\r\n", b"2\r\n{}\r\n0\r\n\r\n0\r\n\r\n"),
+        ]
+    ),
 )
 
 
@@ -71,6 +78,12 @@ def test_a_plain_reply_is_read() -> None:
     assert found.body == b"{}"
 
 
+def test_a_reply_in_plain_chunks_is_read() -> None:
+    found = read_whole_reply(_START + b"transfer-encoding: Chunked\r\n\r\n1\r\n{\r\n1\r\n}\r\n0\r\n\r\n")
+    assert found is not None
+    assert found.body == b"{}"
+
+
 @pytest.mark.parametrize(
     "data",
     [
@@ -79,7 +92,11 @@ def test_a_plain_reply_is_read() -> None:
         _START + b"Content-Length: 3\r\n\r\n{}",
         _START + b"Content-Length: 2\r\n\r\n{}HTTP/1.1 200 OK\r\n\r\n",
         _START + b"Content-Length: 2\r\nContent-Length: 2\r\n\r\n{}",
-        _START + b"Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n",
+        _START + b"Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n",
+        _START + b"Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\nX: y\r\n\r\n",
+        _START + b"Transfer-Encoding: chunked\r\n\r\n2\r\n{}}0\r\n\r\n",
+        _START + b"Transfer-Encoding: chunked\r\nContent-Length: 2\r\n\r\n2\r\n{}\r\n0\r\n\r\n",
+        _START + b"Transfer-Encoding: gzip, chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n",
         _START + b"Content-Length: 2\r\nConnection: close\r\n\r\n{}",
         _START + b"Content-Length: 2\r\n folded\r\n\r\n{}",
         _START + b"X: " + b"x" * 9_000 + b"\r\nContent-Length: 2\r\n\r\n{}",
