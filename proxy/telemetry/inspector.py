@@ -58,7 +58,7 @@ class InspectedExchange:
 
 class Inspector:
     """Keeps exchanges. `limit` is in bytes, `size` what is kept, `dropped` how many exchanges made room for others.
-    `before_reading` ends those that have ended."""
+    `before_reading`, which is called before anyone looks, hands over the exchanges that have ended meanwhile."""
 
     def __init__(self, mode: InspectMode = "off", limit: int = 0, *, is_used: bool = False) -> None:
         self._kept: deque[InspectedExchange] = deque()

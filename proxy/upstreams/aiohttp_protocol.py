@@ -17,7 +17,7 @@ from aiohttp.http_exceptions import HttpProcessingError
 
 from dragoman.proxy.http.aiohttp_bodies import ShortQueue, forget_chunks, take_available
 
-from .chunks import LAST_CHUNK, BadChunk, ChunkReader, find_chunks
+from .chunks import BadChunk, ChunkReader, find_chunks
 from .whole_reply import WholeReply, read_whole_reply
 
 __all__ = [
@@ -127,7 +127,7 @@ class ResponseProtocol(ResponseHandler):
             data = self._read_first_chunks(data)
             if not data:
                 return
-        if data and self._chunks is not None:  # without data, aiohttp's parser goes on with what it has held back
+        elif data and self._chunks is not None:  # without data, aiohttp's parser goes on with what it has held back
             data = self._read_chunks(self._chunks, data)
             if not data:
                 return
@@ -147,7 +147,7 @@ class ResponseProtocol(ResponseHandler):
 
     def _read_first_chunks(self, data: bytes) -> bytes:
         """Read the first bytes of a response, if they are a head, which aiohttp parses, and plain chunks. Returns the
-        bytes that are left: all, or at most the last chunk."""
+        bytes that aiohttp has to parse: all or none."""
         self._chunks = self._content = None
         if (start := find_chunks(data)) is None:
             return data
@@ -156,13 +156,13 @@ class ResponseProtocol(ResponseHandler):
             found, rest = chunks.read(data[start:])
         except BadChunk:
             return data
-        if rest and rest != LAST_CHUNK:
+        if rest:
             return data
         ResponseHandler.data_received(self, data[:start])
         if self._content is not None:  # aiohttp accepts the head
             self._chunks = chunks
             self._content.feed_data(found)
-        return rest
+        return b""
 
     def _read_chunks(self, chunks: ChunkReader, data: bytes) -> bytes:
         """Read the chunks in these bytes. Returns the bytes that aiohttp has to parse."""

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.adapters import changes
-from dragoman.adapters.changes import Change, Receipt
+from dragoman.adapters.changes import Action, Change, Receipt
 from dragoman.adapters.paths import Path
 
 
@@ -67,8 +67,8 @@ PATHS: st.SearchStrategy[Path] = st.lists(st.sampled_from(["a", "b", "x" * 600, 
 
 
 @given(PATHS, PATHS, st.sampled_from(["renamed", "dropped"]), st.sampled_from(["why", "else"]))
-def test_a_change_that_is_remembered_is_shown_as_any_other(before: Path, after: Path, action: str, why: str) -> None:
-    change = Change(action, before, after, why, "form")  # type: ignore[arg-type]
+def test_a_change_that_is_remembered_is_shown_as_any_other(before: Path, after: Path, action: Action, why: str) -> None:
+    change = Change(action, before, after, why, "form")
     first = change.public()
     assert Change(*change).public() == first
     with pytest.MonkeyPatch.context() as patch:

@@ -201,7 +201,7 @@ def read_environment(pid: int) -> bytes:
     return Path(f"/proc/{pid}/environ").read_bytes()
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="other systems have neither")
+@pytest.mark.skipif(sys.platform != "linux", reason="SCHED_BATCH and large pages on request are of Linux")
 async def test_the_process_never_interrupts_others_and_asks_for_large_pages(judging: Proxy) -> None:
     process = judge_of(judging)._process
     assert process is not None

@@ -90,17 +90,22 @@ def measure(kept: Sequence[tuple[list[bytes], int]]) -> int:
     return sum(len(chunk) + CHUNK for chunks, _ in kept for chunk in chunks)
 
 
+def measure_stream(recording: Recording, chunks: int) -> int:
+    """The bytes of memory that are taken while so many chunks of a reply are recorded, and not given back."""
+    tracemalloc.start()
+    try:
+        for number in range(chunks):
+            recording.add(REPLY, b"%500d" % number)
+        used, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    return used
+
+
 def test_a_stream_is_bounded_while_nobody_looks() -> None:
     for most in (0, 100_000):
         recording = Recording(HEAD, most, lambda: None)
-        tracemalloc.start()
-        try:
-            for number in range(20_000):
-                recording.add(REPLY, b"%500d" % number)
-            used, _ = tracemalloc.get_traced_memory()
-        finally:
-            tracemalloc.stop()
-        assert used < most / 4 * 1.2 + 3 * COUNTED
+        assert measure_stream(recording, 20_000) < most / 4 * 1.2 + 3 * COUNTED
         assert recording.reply.length == 20_000 * 500
 
 
@@ -140,14 +145,7 @@ def test_a_dropped_exchange_that_runs_takes_no_memory() -> None:
     recording.add(REQUEST, b"x" * 100_000)
     for number in range(300):
         inspector.begin(ExchangeRecord(f"id-{number}", "openai", "chat"), "/v1/chat/completions")
-    tracemalloc.start()
-    try:
-        for number in range(1_000):
-            recording.add(REPLY, b"%500d" % number)
-        used, _ = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-    assert used < COUNTED
+    assert measure_stream(recording, 1_000) < COUNTED
     size = inspector.size
     inspector.end(record)
     assert inspector.size == size <= 300_000
