@@ -21,7 +21,8 @@ __all__ = ["put_plain_first"]
 _LISTS = ("messages", "input")
 _ROLES = ("system", "developer", "user", "assistant")
 _TEXTS = ("", " ", "x", "0", "\n" * 99)
-"""If a rule depends on the text, it refuses one of these."""
+"""If a rule depends on the text, it refuses one of these. No schema limits the length of a message's text alone; a test
+sees to that."""
 
 
 def put_plain_first(schema: Schema) -> Schema:

@@ -54,6 +54,15 @@ def test_the_same_messages_are_accepted(name: str, key: str, messages: list[Any]
     assert compile_schema(put_plain_first(part))(body) == compile_schema(part)(body)
 
 
+@pytest.mark.parametrize(("name", "key"), list_requests())
+def test_no_rule_limits_the_length_of_a_text(name: str, key: str) -> None:
+    """A rule that did would not be seen by the texts that are tried."""
+    schema = load(name)
+    part = {"$defs": schema.get("$defs", {}), "properties": {key: schema["properties"][key]}}
+    body = {key: [{"role": "user", "content": "x" * 11_000_000}]}
+    assert compile_schema(put_plain_first(part))(body) == compile_schema(part)(body)
+
+
 @pytest.mark.parametrize(("name", "key"), [("openai/chat.request", "messages"), ("openai/responses.request", "input")])
 def test_a_plain_message_needs_no_other_rule(name: str, key: str) -> None:
     schema = load(name)
