@@ -24,6 +24,7 @@ from dragoman.local_engine.hub_api.chat_writer import ChatChunkWriter
 from dragoman.local_engine.hub_api.completions import CompletionChunkWriter, CompletionsPlan, plan_completions
 from dragoman.local_engine.hub_api.embeddings import answer_embeddings
 from dragoman.local_engine.hub_api.reply_accumulator import collect_reply
+from dragoman.local_engine.hub_api.request_parameters import fill_in_defaults
 from dragoman.local_engine.model_folder.files import FolderError, read_text
 from dragoman.local_engine.model_folder.folder import ModelFolder, open_folder
 from dragoman.local_engine.model_folder.signature import EncoderSignature
@@ -108,6 +109,7 @@ class EngineService:
             raise self._build_unsupported_fault(
                 "chat", "it has no chat template" if self._engine else "it is an encoder"
             )
+        request = fill_in_defaults(request, self.folder.sampling)
         plan = await asyncio.to_thread(self._planner.plan, request)
         writer = ChatChunkWriter(plan, self.name, self._bytes)
         started = False
@@ -124,6 +126,7 @@ class EngineService:
         engine = self._engine
         if engine is None:
             raise self._build_unsupported_fault("completions", "it is an encoder")
+        request = fill_in_defaults(request, self.folder.sampling)
         decode, bos = make_decode(engine.tokenizer), self.folder.bos
         plan = await asyncio.to_thread(plan_completions, request, partial(_encode, engine, True), decode, bos)
         writer = CompletionChunkWriter(plan, self.name, self._bytes)

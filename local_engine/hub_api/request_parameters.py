@@ -13,6 +13,7 @@ from dragoman.local_engine.generation import SamplingParams
 __all__ = [
     "check_best_of",
     "check_request",
+    "fill_in_defaults",
     "read_max_tokens",
     "read_sampling",
     "read_stop_sequences",
@@ -38,6 +39,12 @@ OUTPUT_FIELDS = frozenset(
 )
 SHARED_FIELDS = STREAM_FIELDS | SAMPLING_FIELDS | OUTPUT_FIELDS | {"model", "logprobs", "max_tokens"}
 MAX_BIAS = 100.0
+
+
+def fill_in_defaults(request: JsonObject, defaults: Mapping[str, Any]) -> JsonObject:
+    """Return the request with the model's value of each sampling parameter that it leaves open."""
+    missing = {key: value for key, value in defaults.items() if request.get(key) is None}
+    return request | missing if missing else request
 
 
 def check_request(request: JsonObject, schema: str, supported: Collection[str]) -> None:

@@ -8,7 +8,7 @@ A folder contains an ONNX graph and `tokenizer.json`, in one of these layouts:
 
 Sizes come from the graph. The JSON files supply what the graph does not: sizes it leaves open, end tokens, the context
 length, the chat template. `dragoman.json` in the same folder overrides `file`, `context`, `eos_token_id`, `pooling`
-(mean, cls, last) and `normalize`; its other keys are read by the modules that use them (`settings`).
+(mean, cls, last), `normalize` and `sampling`; its other keys are read by the modules that use them (`settings`).
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from typing import Any, Literal, TypeAlias, cast
 
 from .files import FolderError, check_external_data, read_json, read_text, resolve_file
 from .onnx_outline import GraphError, read_outline
+from .sampling_defaults import read_sampling_defaults
 from .signature import DecoderSignature, EncoderSignature, SignatureHints, read_signature
 
 __all__ = ["ModelFolder", "Pooling", "open_folder"]
@@ -29,7 +30,9 @@ Pooling: TypeAlias = Literal["mean", "cls", "last"]
 TOKENIZER_LIMIT = 200_000_000
 DEFAULT_CONTEXT = 4096
 MAX_CONTEXT = 1 << 24
-KNOWN_OVERRIDES = {"file", "context", "eos_token_id", "pooling", "normalize", "tools", "reasoning", "template", "name"}
+KNOWN_OVERRIDES = frozenset(
+    ["file", "context", "eos_token_id", "pooling", "normalize", "sampling", "tools", "reasoning", "template", "name"]
+)
 MODEL_FILE_SUFFIXES: dict[str, tuple[str, ...]] = {
     "cpu": ("", "_quantized", "_int8", "_q8", "_uint8", "_q4", "_bnb4", "_fp16", "_q4f16"),
     "cuda": ("_fp16", "", "_q4f16", "_q4", "_quantized", "_int8", "_q8", "_uint8", "_bnb4"),
@@ -40,7 +43,8 @@ MODEL_FILE_SUFFIXES: dict[str, tuple[str, ...]] = {
 class ModelFolder:
     """A folder that can be served.
 
-    `context` is the context length in tokens, `eos` the end tokens, `template` the Jinja source of the chat template.
+    `context` is the context length in tokens, `eos` the end tokens, `template` the Jinja source of the chat template,
+    `sampling` what a request that leaves these parameters open is sampled with.
     """
 
     path: Path
@@ -53,6 +57,7 @@ class ModelFolder:
     template: str | None = None
     pooling: Pooling = "mean"
     normalize: bool = True
+    sampling: Mapping[str, Any] = field(default_factory=dict)
     tokenizer_config: Mapping[str, Any] = field(default_factory=dict)
     settings: Mapping[str, Any] = field(default_factory=dict)
 
@@ -173,6 +178,7 @@ def _build_folder(
         template=_read_template(folder, tokenizer_config),
         pooling=pooling,
         normalize=normalize,
+        sampling=read_sampling_defaults(folder, settings),
         tokenizer_config=tokenizer_config,
         settings=settings,
     )

@@ -55,7 +55,8 @@ def train(target: Path, plan: Plan, corpus: Corpus | None = None, *, resume: boo
     write_safetensors(weights, target / WEIGHTS)
     tokenizer.save(str(target / "tokenizer.json"), pretty=False)
     (target / "tokenizer_config.json").write_text(tokenizer_config(), "utf-8")
-    shutil.copyfile(FOLDER / "chat_template.jinja", target / "chat_template.jinja")
+    for name in ("chat_template.jinja", "generation_config.json"):
+        shutil.copyfile(FOLDER / name, target / name)
     return write_model(spec, weights, target, ExportOptions("int8", "gqa", LENGTH), lambda part: None)
 
 

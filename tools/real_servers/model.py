@@ -27,7 +27,7 @@ _PARTS = {
     "mlp.up.weight": "mlp.up_proj.weight",
     "mlp.down.weight": "mlp.down_proj.weight",
 }
-_COPIED = ("tokenizer.json", "chat_template.jinja")
+_COPIED = ("tokenizer.json", "chat_template.jinja", "generation_config.json")
 _RESPONSE_TEMPLATE = {
     "defaults": {"role": "assistant"},
     "start_anchor": "<|assistant|>",
@@ -57,8 +57,6 @@ def write_model(target: Path) -> Path:
     (target / "tokenizer_config.json").write_text(json.dumps(tokenizer, indent=1), "utf-8")
     config = json.loads((FOLDER / "config.json").read_text("utf-8"))
     (target / "config.json").write_text(json.dumps(config | {"dtype": "float32"}, indent=1), "utf-8")
-    generation = {"eos_token_id": 0, "pad_token_id": 0, "do_sample": False}
-    (target / "generation_config.json").write_text(json.dumps(generation), "utf-8")
     write_safetensors(read_weights(config), target / "model.safetensors")
     return target
 

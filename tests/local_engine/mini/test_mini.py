@@ -77,3 +77,7 @@ def test_the_template_writes_calls_and_parts() -> None:
         ]
         call = '<tool_call>\n{"name": "get_weather", "arguments": {"city": "Paris"}}\n</tool_call>'
         assert template.render(messages=messages) == f"<|user|>AB<|end|><|assistant|>{call}<|end|>"
+
+
+def test_its_answers_are_the_most_likely_ones_unless_a_request_wants_others() -> None:
+    assert open_folder(FOLDER).sampling == {"temperature": 0}
