@@ -90,6 +90,12 @@ class Connection(RequestHandler):
             text = "the proxy has as many connections as it may (server.limits.connections)"
             self._reject(Fault("overloaded", text, code="overloaded", retry_after=1.0))
 
+    def connection_lost(self, exc: BaseException | None) -> None:
+        """Also let go of what refers to this connection: with it, that would be a cycle of references."""
+        super().connection_lost(exc)
+        self._known_body = None
+        self._messages.clear()
+
     async def start(self) -> None:
         """Answer one request after the other, in this task; aiohttp makes another task for each."""
         while not self._force_close:
@@ -151,8 +157,7 @@ class Connection(RequestHandler):
             finally:
                 self._current_request = None
             if self._upgraded:  # which was declined: aiohttp knows how to go on
-                _, is_lost = await self.finish_response(request, response, None)
-                if is_lost:
+                if (await self.finish_response(request, response, None))[1]:  # the connection is lost
                     return False
             else:
                 await response.prepare(request)
@@ -250,7 +255,7 @@ class Connection(RequestHandler):
         """Give bytes to the parser, which is at the start of a request or not. Reject what it lets pass. Wake a handler
         that waits for a body if the parser rejects the body: aiohttp leaves it waiting."""
         known = len(self._messages)
-        RequestHandler.data_received(self, data)
+        self._feed_parser(data)
         if known == 0 and len(self._messages) == 1 and self._messages[0][0].__class__ is not _ErrInfo:
             self._head_size = self._framing_size = 0
             self._head_begun = False
@@ -272,6 +277,12 @@ class Connection(RequestHandler):
         if self._messages and self._current_request is not None and isinstance(self._messages[-1][0], _ErrInfo):
             self._current_request.content.set_exception(RequestPayloadError("the body is not valid"))
 
+    def _feed_parser(self, data: bytes) -> None:
+        """As aiohttp does it, but without the traceback of an error: aiohttp's frame in it has the error, a cycle."""
+        RequestHandler.data_received(self, data)
+        if self._messages and self._messages[-1][0].__class__ is _ErrInfo:
+            self._messages[-1][0].exc.__traceback__ = None
+
     def _keep_good_requests(self, data: bytes) -> None:
         """Answer the requests before a bad one that came in the same data, of which the parser gives only the error.
         It parses the data once more, in parts that end with a head, if a request begins with them."""
@@ -281,7 +292,7 @@ class Connection(RequestHandler):
         self._messages.clear()
         self._parser = self._create_parser()
         for part in (*(part + _HEAD_END for part in parts[:-1]), parts[-1]):
-            RequestHandler.data_received(self, part)
+            self._feed_parser(part)
             if self._messages and isinstance(self._messages[-1][0], _ErrInfo):
                 break
         if len(self._messages) > 1 and not self._messages[-2][1].is_eof():
@@ -328,8 +339,7 @@ class Connection(RequestHandler):
         return self.is_idle or (self._current_request is not None and self._current_request.content.at_eof())
 
     def _holds_part_of_head(self) -> bool:
-        """Whether the parser has a part of a head; one of a pipelined request is not seen before. The parser cannot be
-        used afterwards: what would end any head is given to it."""
+        """Whether the parser has a part of a head. It cannot be used afterwards: what would end any head is fed."""
         if self._parser is None:
             return False
         try:

@@ -72,6 +72,8 @@ OF_EXCHANGE = (
     "dragoman.adapters.pipeline.",
     "dragoman.adapters.chat.",
     "dragoman.proxy.upstreams.aiohttp_client.HttpResponse",
+    "dragoman.proxy.http.aiohttp_connection.Connection",
+    "dragoman.proxy.http.aiohttp_bodies.",
 )
 HAS_BODY = re.compile("proxy/(exchange|upstreams)/|request_body")
 WAYS = {
@@ -156,8 +158,8 @@ async def test_no_frame_is_in_a_cycle(hasty: Pair, way: str) -> None:
 
 
 def count_alive() -> Counter[str]:
-    """The objects that belong to exchanges, by type. The collector cannot say which of them only it frees: it closes a
-    generator before it looks."""
+    """The objects that belong to exchanges and to the connections of their clients, by type. The collector cannot say
+    which of them only it frees: it closes a generator before it looks."""
     names = (f"{type(one).__module__}.{type(one).__qualname__}" for one in gc.get_objects())
     return Counter(name for name in names if name.startswith(OF_EXCHANGE))
 
