@@ -8,6 +8,7 @@ plain is left to that parser, from the chunk on in which it occurs: the last chu
 from __future__ import annotations
 
 import re
+from itertools import repeat
 
 __all__ = ["LAST_CHUNK", "BadChunk", "ChunkReader", "find_chunks"]
 
@@ -20,6 +21,7 @@ _CHUNKED = re.compile(rb"\r\ntransfer-encoding: ?chunked\r\n", re.IGNORECASE)
 _LENGTH = re.compile(rb"\r\ncontent-length:", re.IGNORECASE)
 _HEX = b"0123456789abcdefABCDEF"
 _MOST_DIGITS = 8
+_LAST_FIELDS = [*LAST_CHUNK.split(_LINE_END)]
 _WINDOW = _MOST_DIGITS + len(_LINE_END)
 
 
@@ -29,14 +31,16 @@ class BadChunk(ValueError):
 
 class ChunkReader:
     """Reads chunks that arrive in any pieces. Its state: how many bytes of a chunk are missing, its last line end
-    included, or the part of a line with a size that has arrived. Chunks often have the size of the one before."""
+    included, or the part of a line with a size that has arrived. Chunks often have the size of the one before. Several
+    that arrive together are split at once, unless their content has line ends of the same kind."""
 
-    __slots__ = ("_begun", "_line", "_missing", "_size")
+    __slots__ = ("_begun", "_can_split", "_line", "_missing", "_size")
 
     def __init__(self) -> None:
         self._missing = 0
         self._begun = b""
         self._line, self._size = b"none", 0  # of the chunk before
+        self._can_split = True
 
     def read(self, data: bytes) -> tuple[bytes, bytes]:
         """The content in the next bytes, and the bytes from the first chunk on that is not plain; empty if all are. The
@@ -58,6 +62,8 @@ class ChunkReader:
             if data[stop : stop + 2] == _LINE_END:
                 parts.append(data[at:stop])
                 at = stop + 2
+                if self._can_split and at < end:
+                    at = self._split(data, at, parts)
             else:
                 self._missing = self._size + 2
         return parts[0] if len(parts) == 1 else b"".join(parts), b""
@@ -74,6 +80,19 @@ class ChunkReader:
         self._line, self._size = data[at : stop + 2], size
         return True
 
+    def _split(self, data: bytes, at: int, parts: list[bytes]) -> int:
+        """Take all chunks that are whole, and return where they end. If one of them is not plain, none is taken."""
+        fields = data[at:].split(_LINE_END)
+        count = (len(fields) - 1) // 2 * 2
+        if fields[-3:] == _LAST_FIELDS:
+            count -= 2
+        sizes, contents = fields[:count:2], fields[1:count:2]
+        self._can_split = _are_sizes(sizes, contents)
+        if self._can_split:
+            parts += contents
+            at = len(data) - len(_LINE_END.join(fields[count:]))
+        return at
+
     def _read_content(self, data: bytes, at: int, parts: list[bytes]) -> int:
         """Take what there is of a chunk's content and of its line end, and return where that stops."""
         content = data[at : at + max(self._missing - 2, 0)]
@@ -88,6 +107,14 @@ class ChunkReader:
             self._missing -= len(line_end)
             at += len(line_end)
         return at
+
+
+def _are_sizes(fields: list[bytes], contents: list[bytes]) -> bool:
+    """Whether each field is the plain size of its content."""
+    if not all(fields) or b"".join(fields).translate(None, _HEX):
+        return False
+    sizes = [*map(int, fields, repeat(16))]
+    return all(contents) and sizes == [*map(len, contents)]
 
 
 def find_chunks(data: bytes) -> int | None:

@@ -25,7 +25,9 @@ def chunk(content: bytes) -> bytes:
     return b"%x\r\n%b\r\n" % (len(content), content)
 
 
-CHUNKS = st.lists(st.binary(min_size=1, max_size=40).map(chunk), max_size=8)
+CONTENTS = st.one_of(st.binary(min_size=1, max_size=40), st.sampled_from([b"\r\n", b"data: x\r\n\r\n", b"a\r\n1\r\nb"]))
+WRITERS = st.sampled_from([chunk, lambda content: b"%02X\r\n%b\r\n" % (len(content), content)])
+CHUNKS = st.builds(lambda write, contents: [*map(write, contents)], WRITERS, st.lists(CONTENTS, max_size=8))
 ENDS = st.sampled_from(
     [
         *(LAST, LAST, LAST, b"", b"0\r\nTrailer: x\r\n\r\n", b"0;x=y\r\n\r\n", b"000\r\n\r\n", b"00000000000\r\n\r\n"),
@@ -175,6 +177,18 @@ def test_a_chunk_longer_than_its_size_is_an_error(data: bytes) -> None:
 )
 def test_where_chunks_begin(data: bytes, start: int | None) -> None:
     assert find_chunks(data) == start
+
+
+@pytest.mark.parametrize("end", [b"", LAST, chunk(b"more")[:-1], chunk(b"more")[:3], b"4", b"5\r"])
+def test_chunks_that_arrive_together_are_split_at_once(monkeypatch: pytest.MonkeyPatch, end: bytes) -> None:
+    read: list[int] = []
+    read_size = ChunkReader._read_size
+    monkeypatch.setattr(ChunkReader, "_read_size", lambda *args: read.append(args[2]) or read_size(*args))
+    contents = [b"data: " + b"x" * size + b"\n\n" for size in range(1, 30)]
+    found, rest = ChunkReader().read(b"".join(map(chunk, contents)) + end)
+    assert found.startswith(b"".join(contents))
+    assert rest == (LAST if end == LAST else b"")
+    assert len(read) <= 2, "the first chunk, and what comes after the whole ones"
 
 
 async def test_the_events_of_a_stream_are_not_parsed_by_aiohttp(monkeypatch: pytest.MonkeyPatch) -> None:
