@@ -53,6 +53,7 @@ __all__ = [
     "read_any",
     "read_object",
     "read_object_and_text",
+    "read_right_object",
 ]
 
 MAX_DEPTH = 128
@@ -112,6 +113,12 @@ def read_object_and_text(raw: bytes, most: int | None = VALUE_LIMIT) -> tuple[Js
     if not written or _is_spelled_differently(text, written):
         _check_spelling(text, short, value, skipped)
     return value, written
+
+
+def read_right_object(raw: bytes) -> JsonObject:
+    """As `read_object`, for a body that it is known to accept: nothing is checked."""
+    value: JsonObject = parse_json(raw.removeprefix(BOM))
+    return value
 
 
 def _parse(text: bytes, most: int | None) -> tuple[Any, bytes]:

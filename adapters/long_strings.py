@@ -27,6 +27,7 @@ from uuid import uuid4
 
 import orjson
 
+from .joined_strings import join_strings
 from .json_structure import find_byte
 
 __all__ = ["LARGE", "CutText", "cut_long_strings", "parse_json", "write_json"]
@@ -132,7 +133,7 @@ def _decode(text: bytes, start: int, end: int) -> str:
             stop -= 1
         parts.append(orjson.loads(b'"%b"' % text[start:stop]))
         start = stop
-    return "".join(parts)
+    return join_strings(parts)
 
 
 def _put_back(value: Any, strings: dict[str, str]) -> None:

@@ -23,7 +23,7 @@ from dragoman.adapters.call import NO_TARGET, Call, Context, JsonObject, Reply, 
 from dragoman.adapters.changes import Receipt
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.json_structure import VALUE_LIMIT
-from dragoman.adapters.jsontext import BOM, read_object
+from dragoman.adapters.jsontext import BOM, read_object, read_right_object
 from dragoman.adapters.responses.stored import StoredResponse
 from dragoman.adapters.routes import Route
 from dragoman.adapters.streams import StreamWriter
@@ -103,16 +103,18 @@ class Pipeline:
         return self.call.headers.get(name) if name else None
 
     def receive(
-        self, body: bytes, task: Callable[[str], str | None] = _no_task, value_limit: int = VALUE_LIMIT
+        self, body: bytes, task: Callable[[str], str | None] = _no_task, value_limit: int | None = VALUE_LIMIT
     ) -> JsonObject:
         """Read the request. `task` says what a model is configured for, if an address serves several protocols;
-        `value_limit` is the most values that the body may have (`json_structure.exceeds_values`).
+        `value_limit` is the most values that the body may have (`json_structure.exceeds_values`), None if it is known
+        that this body is right JSON and has no more.
 
         Returns the canonical request. Raises Fault, its path the client's.
         """
         if body.startswith(BOM):
             self.receipt.record_drop((), "a byte order mark preceded the body", "form")
-        return self.receive_object(read_object(body, value_limit), task)
+        parsed = read_right_object(body) if value_limit is None else read_object(body, value_limit)
+        return self.receive_object(parsed, task)
 
     def receive_object(self, body: JsonObject, task: Callable[[str], str | None] = _no_task) -> JsonObject:
         """As `receive`, for a body that is parsed already."""

@@ -36,7 +36,7 @@ from dragoman.proxy.http.large_body import LargeBody, list_pieces
 
 from .judge_process import HEAD, read_fault
 
-__all__ = ["CALM", "BodyJudge", "Question", "Report"]
+__all__ = ["CALM", "BodyJudge", "Question", "Report", "Verdict"]
 
 CALM = 30.0
 """Seconds without a refused request after which the process ends."""
@@ -52,6 +52,13 @@ _LONGEST = 10.0  # seconds that the process takes to start, or to answer
 _TIMEVAL = struct.Struct("@ll")  # seconds and microseconds, as the system's sockets take them
 _MOST_PIECES = 1024  # that the system takes at once (IOV_MAX)
 _RETRY_AFTER = 1.0
+
+
+class Verdict:
+    """What the process says of a request: the fault that refuses it, or whether its body is known to be right JSON."""
+
+    fault: Fault | None = None
+    is_right = False
 
 
 class BodyJudge:
@@ -81,9 +88,9 @@ class BodyJudge:
             self._is_wanted = True
             self._threads.submit(self._start)
 
-    def submit(self, question: Question, body: bytes | LargeBody, found: list[Fault]) -> Future[None]:
-        """Ask the process what is wrong with a request, which is added to `found`."""
-        return self._threads.submit(self._ask, question, body, found)
+    def submit(self, question: Question, body: bytes | LargeBody, verdict: Verdict) -> Future[None]:
+        """Ask the process about a request. What it says is put into `verdict`."""
+        return self._threads.submit(self._ask, question, body, verdict)
 
     def close(self) -> None:
         """End the process, also if it is at work."""
@@ -109,18 +116,18 @@ class BodyJudge:
         except OSError as error:
             self._report("body_judge", reason="it does not start", error=str(error))
 
-    def _ask(self, question: Question, body: bytes | LargeBody, found: list[Fault]) -> None:
+    def _ask(self, question: Question, body: bytes | LargeBody, verdict: Verdict) -> None:
         if (process := self._process) is None:
             return
         try:
-            found += process.ask(question, body)
+            process.ask(question, body, verdict)
         except OSError as error:
             self._end()
             if not self._is_closed:
                 self._report("body_judge", reason="it has ended", error=str(error))
             text = "the process that judges large requests ended with this one"
-            found.append(Fault("overloaded", text, code="overloaded", retry_after=_RETRY_AFTER))
-        if found and not isinstance(body, bytes):
+            verdict.fault = Fault("overloaded", text, code="overloaded", retry_after=_RETRY_AFTER)
+        if verdict.fault is not None and not isinstance(body, bytes):
             body.drop()
 
     def _end(self) -> None:
@@ -154,12 +161,13 @@ class _Process:
         for limit in (socket.SO_SNDTIMEO, socket.SO_RCVTIMEO):
             self._socket.setsockopt(socket.SOL_SOCKET, limit, _TIMEVAL.pack(int(seconds), int(seconds % 1 * 1_000_000)))
 
-    def ask(self, question: Question, body: bytes | LargeBody) -> tuple[Fault, ...]:
-        """What is wrong with a request, if anything is."""
+    def ask(self, question: Question, body: bytes | LargeBody, verdict: Verdict) -> None:
+        """Find out what is wrong with a request."""
         head = json.dumps(question).encode()
         self._send(deque((HEAD.pack(len(head), len(body)) + head, *list_pieces(body))))
-        fields = orjson.loads(self._read())
-        return () if fields is None else (read_fault(fields),)
+        answer = orjson.loads(self._read())
+        verdict.is_right = answer is True
+        verdict.fault = read_fault(answer) if isinstance(answer, dict) else None
 
     def _send(self, pieces: deque[bytes | memoryview]) -> None:
         """Send all pieces in few calls: when one returns, the event loop waits until this thread makes the next."""

@@ -230,7 +230,11 @@ class Exchange:
         ctx.is_large, ctx.has_long_strings = True, len(body) > LARGE
         self.deadline.enter_phase("large_body", ctx.server.body_timeout)
         receive, find_task, limit = ctx.pipeline.receive, self._state.find_task, ctx.server.value_limit
-        await ctx.worker.read(lambda whole: receive(whole, find_task, limit), self._describe(ctx), body)
+
+        def read(whole: bytes, is_right: bool) -> None:
+            receive(whole, find_task, None if is_right else limit)
+
+        await ctx.worker.read(read, self._describe(ctx), body)
 
     def _describe(self, ctx: RequestContext) -> Question:
         """The head of the request, for the process that judges it."""

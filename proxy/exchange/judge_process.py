@@ -1,7 +1,8 @@
 """The process that judges large requests: `python -m dragoman.proxy.exchange.judge_process`, started by `body_judge`.
 
 Its standard input is a socket. What comes and goes are frames: eight bytes with two lengths, then a JSON text, and
-bytes. A question is a request's head and its body; the answer is the fault that refuses the request, or null. The
+bytes. A question is a request's head and its body. The answer is the fault that refuses the request; or true if its
+body is right JSON, and nothing else is wrong as far as the request alone decides it; or null if that is not known. The
 process ends when the other side closes the socket, so also if the proxy is killed.
 """
 
@@ -33,7 +34,7 @@ HEAD = struct.Struct("=II")
 """The lengths of a frame's JSON text and of its bytes."""
 
 _NICENESS = 10  # the proxy goes first
-_NOTHING = b"null"
+_NOTHING, _RIGHT = b"null", b"true"
 _NOT_SHOWN = [0] * 4096  # in place of a value at fault that is too long for any reply
 
 
@@ -42,7 +43,8 @@ class _TaskNeededError(Exception):
 
 
 def judge(question: dict[str, Any], body: bytes) -> bytes:
-    """The fault that refuses a request, as JSON; null if there is none, or none that the request alone decides."""
+    """What is wrong with a request, as JSON: the fault that refuses it; true if there is none, or none that the request
+    alone decides; null if that is not known."""
     route = _create_routes(question["dialect"], question["profile"]).match(question["path"])
     if route is None:
         return _NOTHING
@@ -52,9 +54,11 @@ def judge(question: dict[str, Any], body: bytes) -> bytes:
         Pipeline(route, call).receive(body, _refuse_task, question["value_limit"])
     except Fault as fault:
         return _write_fault(fault)
+    except _TaskNeededError:  # which is asked for when the body has been read
+        return _RIGHT
     except Exception:  # noqa: BLE001 - a defect: it happens again, and is logged, where the request is served
         return _NOTHING
-    return _NOTHING
+    return _RIGHT
 
 
 def read_fault(fields: dict[str, Any]) -> Fault:

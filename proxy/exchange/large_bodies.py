@@ -25,7 +25,7 @@ from dragoman.adapters.faults import Fault
 from dragoman.adapters.json_structure import may_exceed_values
 from dragoman.proxy.http.large_body import LargeBody
 
-from .body_judge import BodyJudge, Question, Report
+from .body_judge import BodyJudge, Question, Report, Verdict
 
 __all__ = ["LARGE", "SWITCH", "BodyWorker", "is_large"]
 
@@ -59,12 +59,12 @@ class BodyWorker:
             text = f"{self._waiting} large requests wait to be read (server.limits.large_requests)"
             raise Fault("overloaded", text, code="overloaded", retry_after=_RETRY_AFTER)
 
-    async def read(self, read: Callable[[bytes], _T], question: Question, body: bytes | LargeBody) -> _T:
-        """What `read` makes of a large request. Raises Fault, from `read` or from the judge."""
+    async def read(self, read: Callable[[bytes, bool], _T], question: Question, body: bytes | LargeBody) -> _T:
+        """What `read` makes of a large request, and of whether its JSON is known to be right. Raises Fault, from `read`
+        or from the judge."""
         try:
-            if self._judge.is_ready:
-                await self._ask_judge(question, body)
-            return await self.run(lambda: read(body if isinstance(body, bytes) else body.take()))
+            is_right = self._judge.is_ready and await self._ask_judge(question, body)
+            return await self.run(lambda: read(body if isinstance(body, bytes) else body.take(), is_right))
         except Fault as fault:
             if fault.owner == "client":
                 self._judge.note_refusal()
@@ -92,15 +92,20 @@ class BodyWorker:
         self._judge.close()
         self._threads.shutdown(wait=False, cancel_futures=True)
 
-    async def _ask_judge(self, question: Question, body: bytes | LargeBody) -> None:
-        found: list[Fault] = []
+    async def _ask_judge(self, question: Question, body: bytes | LargeBody) -> bool:
+        """Whether the JSON of a request is known to be right. Raises Fault if anything about it is wrong."""
+        verdict = Verdict()
         self._begin()
         try:
-            await _wait(self._judge.submit(question, body, found))
+            await _wait(self._judge.submit(question, body, verdict))
         finally:
             self._end()
-        if found:
-            raise found.pop()
+        if verdict.fault is None:
+            return verdict.is_right
+        try:
+            raise verdict.fault
+        finally:
+            del verdict  # this frame is in the fault's traceback: a cycle
 
     def _begin(self) -> None:
         if not self._waiting:

@@ -24,7 +24,7 @@ import pytest
 from dragoman.adapters import dialects
 from dragoman.adapters.call import Call
 from dragoman.adapters.faults import Fault
-from dragoman.adapters.pipeline import Pipeline
+from dragoman.adapters.pipeline import Pipeline, pipeline
 from dragoman.adapters.routes import Route, RouteTable
 from dragoman.contract.json_types import JsonObject
 from dragoman.proxy.exchange import body_judge
@@ -100,13 +100,14 @@ def test_the_process_answers_hostile_bodies_as_the_proxy_would() -> None:
         question = {**QUESTION, "dialect": body.dialect, "profile": dialects[body.dialect].served_profile}
         answer = judge({**question, "path": body.path, "value_limit": 3_000}, body.data)
         assert len(answer) < 100_000, body.name
-        said = None if answer == b"null" else read_fault(orjson.loads(answer))
+        said = None if answer == b"true" else read_fault(orjson.loads(answer))
         route = routes.match(body.path)
         assert route is not None
         call = Call("POST", route.strip_prefix(body.path), {})
         try:
-            Pipeline(route, call).receive(body.data, value_limit=3_000)
+            request = Pipeline(route, call).receive(body.data, value_limit=3_000)
             assert said is None, body.name
+            assert Pipeline(route, call).receive(body.data, value_limit=None) == request, body.name
         except Fault as fault:
             assert said is not None, body.name
             assert render(route, call, said) == render(route, call, fault), body.name
@@ -118,7 +119,7 @@ def test_the_process_answers_hostile_bodies_as_the_proxy_would() -> None:
 def test_what_the_configuration_decides_is_not_judged() -> None:
     path = "/serving-endpoints/m/invocations"
     question = {**QUESTION, "dialect": "databricks", "profile": dialects["databricks"].served_profile, "path": path}
-    assert judge(question, b'{"input": "hi"}') == b"null"
+    assert judge(question, b'{"input": "hi"}') == b"true"
     assert judge({**question, "path": "/nowhere"}, b"[") == b"null"
     assert json.loads(judge(question, b'{"input": '))["code"] == "invalid_json"
 
@@ -168,6 +169,20 @@ async def test_a_large_body_that_the_process_admits_is_served(judging: Proxy) ->
 
 async def test_what_the_process_admits_is_served(judging: Proxy) -> None:
     assert (await judging.ask(user=LONG)).status == 200
+
+
+async def test_what_the_process_has_checked_is_not_checked_again(
+    judging: Proxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pipeline, "read_object", lambda *_: pytest.fail("it is checked"))
+    assert (await judging.ask(user="x" * 900_000)).status == 200
+
+
+async def test_what_the_process_does_not_know_is_checked(judging: Proxy, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(body_judge._Process, "ask", lambda *_: None)
+    body = b'{"model": "m", "model": "m"}' + b" " * 300_000
+    async with judging.session.post(judging.url, data=body, headers={"content-type": "application/json"}) as response:
+        assert (response.status, (await response.json())["error"]["code"]) == (400, "duplicate_key")
 
 
 async def test_the_process_ends_once_nothing_is_refused(judging: Proxy, monkeypatch: pytest.MonkeyPatch) -> None:
