@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import traceback
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
+from itertools import islice
 
 from aiohttp.web_request import BaseRequest
 from aiohttp.web_response import Response, StreamResponse
@@ -32,8 +33,10 @@ from dragoman.proxy.http.json_response import create_fault_response
 from dragoman.proxy.http.large_body import LargeBody, list_pieces
 from dragoman.proxy.http.request_body import read_body, read_client_deadline
 from dragoman.proxy.http.stream_response import ClientDisconnected
+from dragoman.proxy.routing.keys import Caller
 from dragoman.proxy.routing.rate_limits import Limiter
 from dragoman.proxy.routing.state import RouterState
+from dragoman.proxy.routing.targets import Candidate
 from dragoman.proxy.telemetry.journal import Journal
 from dragoman.proxy.telemetry.log import Log
 from dragoman.proxy.telemetry.mask import Mask
@@ -172,31 +175,35 @@ class Exchange:
         return self._ctx
 
     async def _serve(self, ctx: RequestContext, left: Leftover) -> StreamResponse:
-        state = self._state
-        pipeline, record, headers = ctx.pipeline, ctx.record, ctx.request.headers
-        caller = state.keys.authenticate(headers)
-        record.key, record.key_metadata = caller.name, caller.metadata
-        if caller.budget is not None:
-            caller.budget.check()
-        if caller.limiter is not None:
-            await self._admit(ctx, caller.limiter)
-        if (seconds := read_client_deadline(headers)) is not None:
-            self.deadline.limit_exchange(seconds)
+        state, pipeline, record = self._state, ctx.pipeline, ctx.record
+        caller = left.caller or await self._admit(ctx)
         await self._receive(ctx, left)
         record.protocol = pipeline.route.protocol
-        deployment = pipeline.deployment
-        model = state.resolve_model(pipeline.request.get("model"), deployment)
+        model = state.resolve_model(pipeline.request.get("model"), pipeline.deployment)
         record.model = model[:MAX_MODEL]
         record.stream = pipeline.wants_stream
-        extra, session = read_extra_parameters(headers), find_session(pipeline.request, record.protocol)
-        candidates = state.list_candidates(model, caller, extra, deployment, session)
+        list_all = partial(_list_candidates, ctx, state, model, caller)
+        candidates = list_all() if left.target is None else _list_from(left.target, list_all)
         await self._continue_conversation(ctx, caller.name or "")
         self._downstream = create_downstream_response(ctx)
-        list_after = partial(state.list_candidates_after, model=model, extra=extra, session=session)
+        list_after = partial(_list_after, ctx, state, model)
         await try_targets(ctx, candidates, list_after, self._downstream, state.most_attempts)
         response = self._downstream.response
         assert response is not None
         return response
+
+    async def _admit(self, ctx: RequestContext) -> Caller:
+        """Who asks. Raises Fault if the request may not be served."""
+        headers, record = ctx.request.headers, ctx.record
+        caller = self._state.keys.authenticate(headers)
+        record.key, record.key_metadata = caller.name, caller.metadata
+        if caller.budget is not None:
+            caller.budget.check()
+        if caller.limiter is not None:
+            await self._count(ctx, caller.limiter)
+        if (seconds := read_client_deadline(headers)) is not None:
+            self.deadline.limit_exchange(seconds)
+        return caller
 
     async def _receive(self, ctx: RequestContext, left: Leftover) -> None:
         """Read the request, from where the short way left it. Raises Fault."""
@@ -216,7 +223,7 @@ class Exchange:
         else:
             ctx.pipeline.receive(body, find_task, server.value_limit)
 
-    async def _admit(self, ctx: RequestContext, limiter: Limiter) -> None:
+    async def _count(self, ctx: RequestContext, limiter: Limiter) -> None:
         """Count the request. Every response says what its key has left. Raises Fault."""
         admission = await limiter.admit()
         ctx.headers = {**ctx.headers, **write_headers(self._route.rate_headers, admission.left)}
@@ -285,6 +292,26 @@ class Exchange:
         if response is not None:
             record.status = response.status
         return response or Response(status=499)
+
+
+def _list_candidates(ctx: RequestContext, state: RouterState, model: str, caller: Caller) -> Iterator[Candidate]:
+    """The targets to try. Raises Fault if the caller may not use the model."""
+    pipeline, extra = ctx.pipeline, read_extra_parameters(ctx.request.headers)
+    session = find_session(pipeline.request, pipeline.route.protocol)
+    return state.list_candidates(model, caller, extra, pipeline.deployment, session)
+
+
+def _list_from(first: Candidate, list_all: Callable[[], Iterator[Candidate]]) -> Iterator[Candidate]:
+    """All targets, of which the first one is known: the others are looked up if they are needed."""
+    yield first
+    yield from islice(list_all(), 1, None)
+
+
+def _list_after(ctx: RequestContext, state: RouterState, model: str, reason: str) -> Iterator[Candidate]:
+    """The targets to try after a fault for this reason."""
+    pipeline, extra = ctx.pipeline, read_extra_parameters(ctx.request.headers)
+    session = find_session(pipeline.request, pipeline.route.protocol)
+    return state.list_candidates_after(reason, model, extra, session)
 
 
 def _report_defect(log: Log, request_id: str, provider: str, error: Exception) -> None:

@@ -2,7 +2,8 @@
 
 It answers what `pipeline.SingleCall` answers, and leaves everything else to the exchange:
 
-    before the call    a header matters, the body is large, the model has several targets, a limit applies, ...
+    before the call    a header matters, the body is large, the model has several targets, a limit applies, a stream
+                       is wanted, ...: the exchange goes on with what was found out (`Leftover`)
     after the call     it failed, or its reply needs an attempt: the attempt goes on with the call as it is
                        (`EarlyCall`), so that nothing is sent twice, and nothing that was paid for is lost
 
@@ -51,10 +52,13 @@ __all__ = ["NOTHING_DONE", "Leftover", "allows_short_way", "take_short_way"]
 
 
 class Leftover(NamedTuple):
-    """What the exchange goes on with: the request's body and its parsed form, and the call, if they are there."""
+    """What the exchange goes on with, as far as it is known: who asks, and has no limits; the request's body and its
+    parsed form; the only target to ask, and the call to it."""
 
+    caller: Caller | None = None
     body: bytes | LargeBody | None = None
     parsed: JsonObject | None = None
+    target: Candidate | None = None
     early: EarlyCall | None = None
 
 
@@ -96,29 +100,29 @@ async def take_short_way(
             recording.add(REQUEST, piece)
     most = min(server.value_limit, _MOST_VALUES)
     if not isinstance(raw, bytes) or len(raw) > _LARGEST or raw[:3] == BOM:
-        return Leftover(raw)
+        return Leftover(caller, raw)
     is_counted = len(raw) > LARGE
     if is_counted and may_exceed_values(raw, most):
-        return Leftover(raw)
+        return Leftover(caller, raw)
     try:
         body, text = read_object_and_text(raw, None if is_counted else most)
     except Fault:
-        return Leftover(raw)
+        return Leftover(caller, raw)
     candidate = state.find_only_target(body.get("model"), caller)
     if candidate is None or body.get("stream") is True:
-        return Leftover(raw, body)
+        return Leftover(caller, raw, body, candidate)
     client = Call(request.method, route.strip_prefix(path), body, {}, request.headers)
     single = begin_call(route, client, candidate.plan, record.request_id, has_store=store is not None)
     if single is None:
-        return Leftover(raw, body)
+        return Leftover(caller, raw, body, candidate)
     keeper = OwnerStore(store, caller.name or "", deadline) if store is not None and single.keeps else None
     if (keeper is not None and keeper.is_failing) or not candidate.provider.slots.take():
-        return Leftover(raw, body)
+        return Leftover(caller, raw, body, candidate)
     record.model, record.request_bytes = body["model"], len(raw)
     written = replace_model(text, body, single.call.body)
     found = await _make_call(candidate, single, written, deadline, record)
     if isinstance(found, EarlyCall):
-        return Leftover(raw, body, found)
+        return Leftover(caller, raw, body, candidate, found)
     del raw, text, written, body, single
     if keeper is not None and found.record is not None:
         await keeper.save(found.record)

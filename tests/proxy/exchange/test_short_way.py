@@ -124,6 +124,18 @@ async def test_the_request_of_a_stream_is_parsed_once(
     assert answer.text.endswith(b"data: [DONE]\n\n")
 
 
+async def test_the_only_target_of_a_stream_is_looked_up_once(
+    proxy: StartProxy, upstream: StartUpstream, wire: Wire, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*args: Any, **options: Any) -> None:
+        raise AssertionError("looked up again")
+
+    up = await upstream(*wire.chunked(wire.token("hi", "stop"), b"data: [DONE]\n\n"))
+    p = await proxy(provide(up.port))
+    monkeypatch.setattr(exchange, "_list_candidates", fail)
+    assert (await p.ask(stream=True)).status == 200
+
+
 @pytest.mark.parametrize("limit", ["_LARGEST", "_MOST_VALUES"])
 async def test_a_larger_request_is_left_to_the_exchange(
     proxy: StartProxy, upstream: StartUpstream, wire: Wire, monkeypatch: pytest.MonkeyPatch, limit: str
