@@ -194,7 +194,7 @@ async def run_case(case: Case, provider: Provider, counter: Counter | None) -> i
 
 def create_config(case: Case, port: int, folder: str) -> Config:
     base = f"http://127.0.0.1:{port}" + ("" if case.dialect == "databricks" else "/v1")
-    return Config.model_validate(
+    return Config.from_values(
         {
             "server": {"port": 0},
             "store": {"kind": case.store, "path": f"{folder}/responses.db" if case.store == "sqlite" else None},

@@ -120,9 +120,7 @@ def _configure(fakes: dict[str, FakeProvider]) -> Config:
     }
     models["llama"]["policy"] = {"unsupported": "drop"}
     server = {"port": 0, "inspect": "bodies", "drain": {"delay": 0.001, "timeout": 1}}
-    return Config.model_validate(
-        {"server": server, "providers": providers, "models": models, "store": {"kind": "memory"}}
-    )
+    return Config.from_values({"server": server, "providers": providers, "models": models, "store": {"kind": "memory"}})
 
 
 async def _take(page: Page, url: str, shot: Shot, ids: dict[str, str]) -> bytes:

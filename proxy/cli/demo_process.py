@@ -69,9 +69,7 @@ def create_demo_config(fakes: Sequence[FakeProvider], port: int) -> Config:
         models[embedded.NAME] = {"targets": [{"provider": "embedded"}]}
     server: dict[str, Any] = {"host": _HOST, "port": port, "inspect": "bodies"}
     server |= {"default_model": next(reversed(models)), "drain": {"delay": 0.001, "timeout": 1.0}}
-    return Config.model_validate(
-        {"server": server, "providers": providers, "models": models, "store": {"kind": "memory"}}
-    )
+    return Config.from_values({"server": server, "providers": providers, "models": models, "store": {"kind": "memory"}})
 
 
 def describe_demo(demo: Demo) -> str:

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -94,5 +94,5 @@ def _load_again(load: Callable[[Report], CheckedConfig]) -> CheckedConfig:
 
 def _override_address(config: Config, host: str | None, port: int | None) -> Config:
     """The configuration with the host and port of the command line, if they are given."""
-    given = {name: value for name, value in (("host", host), ("port", port)) if value is not None}
-    return config.model_copy(update={"server": config.server.model_copy(update=given)})
+    given: dict[str, Any] = {name: value for name, value in (("host", host), ("port", port)) if value is not None}
+    return replace(config, server=replace(config.server, **given))

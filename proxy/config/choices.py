@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any, Literal, get_args, get_type_hints
 
-from pydantic import BaseModel, ConfigDict
+from .config_model import ConfigModel
 
-__all__ = ["EmulationChoice", "LevelChoice", "PolicyChoice"]
-
-
-class LevelChoice(BaseModel):
-    """Base of these choices: immutable, and without unknown keys. An unset one inherits the next wider level's."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
+__all__ = ["EmulationChoice", "PolicyChoice", "list_policies"]
 
 
-class PolicyChoice(LevelChoice):
+class PolicyChoice(ConfigModel):
     """What to do if a request or reply does not fit. An unset policy inherits the next wider level's."""
 
     preset: Literal["strict", "faithful", "lenient"] | None = None
@@ -40,7 +36,7 @@ class PolicyChoice(LevelChoice):
     client asks. Default: ask."""
 
 
-class EmulationChoice(LevelChoice):
+class EmulationChoice(ConfigModel):
     """What dragoman serves itself if a target does not. An unset one inherits the next wider level's. The first four
     are true by default, the others false."""
 
@@ -64,3 +60,11 @@ class EmulationChoice(LevelChoice):
     hold_streams: bool | None = None
     """Whether a stream is held until an answer to an instruction is valid. If not, it is judged at its end. Default:
     true."""
+
+
+def list_policies() -> dict[str, Mapping[str, Any]]:
+    """The policies by name: the texts that set each, and the value of each text."""
+    hints = get_type_hints(PolicyChoice)
+    kinds = {field.name: get_args(hints[field.name])[0] for field in fields(PolicyChoice)}
+    values = {name: get_args(kind) or (True, False) for name, kind in kinds.items()}
+    return {name: {str(value).lower(): value for value in known} for name, known in values.items()}

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Self
+from dataclasses import field
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
-
-from .traffic import Count, Money, RateLimits, TrafficRules
-from .values import MAKE_KEY, Expiry, KeyHash, Label, ModelPattern, Secret, reject
+from .config_model import ConfigModel
+from .rules import Bounds, reject
+from .traffic import Count, Money, RateLimits
+from .values import MAKE_KEY, Expiry, KeyHash, Label, ModelPattern, Secret
 
 __all__ = ["Budget", "Key"]
 
 
-class Budget(TrafficRules):
+class Budget(ConfigModel):
     """What a key may use in a day or a month of the calendar, in UTC. It is counted when a request ends, so requests
     that run when it is used up still end. What is unset is not limited."""
 
@@ -26,10 +27,8 @@ class Budget(TrafficRules):
     """The most money a month."""
 
 
-class Key(BaseModel):
+class Key(ConfigModel):
     """A key that clients present."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     name: Label
     """The key's name in the log. Responses created with the key belong to this name."""
@@ -38,7 +37,7 @@ class Key(BaseModel):
     the key."""
     key_hash: KeyHash | None = None
     """Instead of `key`: its hash, `sha256:` and 64 hexadecimal digits. `dragoman keys new` makes a key and its hash."""
-    models: list[ModelPattern] = ["*"]
+    models: list[ModelPattern] = field(default_factory=lambda: ["*"])
     """The models that the key may use: names, or patterns with `*`."""
     priority: Literal["normal", "low"] = "normal"
     """Whose requests are refused first when the proxy has too much to do."""
@@ -48,12 +47,10 @@ class Key(BaseModel):
     """How much the key may use in a day and in a month."""
     expires: Expiry | None = None
     """Until when the key works: the end of a date in UTC (`2027-01-31`), or a time (`2027-01-31T12:00:00Z`)."""
-    metadata: dict[Label, Annotated[str, Field(min_length=1)]] = {}
+    metadata: dict[Label, Annotated[str, Bounds(min_length=1)]] = field(default_factory=dict)
     """What the log says in each line of a request with this key, such as `team: search`."""
 
-    @model_validator(mode="after")
-    def _check_secret(self) -> Self:
+    def __post_init__(self) -> None:
         if (self.key is None) == (self.key_hash is None):
             has = "neither key nor" if self.key is None else "both key and"
             reject("missing-key", f"the key {self.name} has {has} key_hash", "one of them", MAKE_KEY)
-        return self

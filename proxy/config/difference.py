@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import asdict, replace
 from typing import Any, TypeAlias
-
-from pydantic import SecretStr
 
 from dragoman.adapters.paths import Path, format_path
 
 from .masks import is_secret, mask_secrets
 from .models import Config
+from .rules import SecretText
 
 __all__ = ["keep_fixed_settings", "list_changes"]
 
@@ -28,14 +28,14 @@ def keep_fixed_settings(old: Config, new: Config) -> tuple[Config, list[str]]:
     that would have changed."""
     kept = {name: value for name in _FIXED if (value := getattr(old.server, name)) != getattr(new.server, name)}
     names = [f"server.{name}" for name in kept]
-    names += [f"store.{name}" for name in type(old.store).model_fields if _differ(old.store, new.store, name)]
-    server = new.server.model_copy(update=kept)
-    return new.model_copy(update={"server": server, "store": old.store}), names
+    names += [f"store.{name}" for name in vars(old.store) if _differ(old.store, new.store, name)]
+    server = replace(new.server, **kept)
+    return replace(new, server=server, store=old.store), names
 
 
 def list_changes(old: Config, new: Config) -> list[str]:
     """What differs, each as `models.fast.balance: "weighted" -> "sticky"`. Of secrets only the place is named."""
-    return list(_compare((), old.model_dump(), new.model_dump()))
+    return list(_compare((), asdict(old), asdict(new)))
 
 
 def _differ(one: object, other: object, name: str) -> bool:
@@ -75,7 +75,7 @@ def _describe(path: Path, old: Any, new: Any) -> str:
 
 def _is_hidden(path: Path, value: Any) -> bool:
     """Whether a value may be a secret. Of client keys only the texts themselves are, which have a type of their own."""
-    if isinstance(value, SecretStr) or path[-1] == "key_hash":
+    if isinstance(value, SecretText) or path[-1] == "key_hash":
         return True
     return path[0] != "keys" and isinstance(value, str) and is_secret(path, value)
 
@@ -87,4 +87,4 @@ def _show(value: Any) -> str:
 
 def _describe_type(value: object) -> str:
     """For values that JSON lacks; a secret shows nothing of itself."""
-    return "***" if isinstance(value, SecretStr) else str(value)
+    return "***" if isinstance(value, SecretText) else str(value)

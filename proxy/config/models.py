@@ -2,19 +2,20 @@
 
 The model validates each value by itself; the `judge_...` functions of the other modules compare values with one
 another. The text below a field, here, in choices.py and in traffic.py, is its description in the schema. `schema.py`
-reads it from these files, because pydantic would take too long to do so at every start.
+reads it from these files.
 """
 
 from __future__ import annotations
 
+from dataclasses import field
 from typing import Annotated, Literal
-
-from pydantic import BaseModel, ConfigDict, Field, SecretStr
 
 from dragoman.adapters.json_structure import VALUE_LIMIT
 
 from .choices import EmulationChoice, PolicyChoice
 from .client_keys import Key
+from .config_model import ConfigModel
+from .rules import Bounds, SecretText
 from .traffic import Breaker, Count, Pool, Price, RateLimits, Retries, Timeouts
 from .values import (
     NO_BOOL,
@@ -39,7 +40,6 @@ from .vocabulary import AddressName, DialectName, ProfileName, ProtocolName
 
 __all__ = [
     "Config",
-    "ConfigModel",
     "Drain",
     "Key",
     "Limits",
@@ -53,13 +53,7 @@ __all__ = [
     "Tls",
 ]
 
-Text = Annotated[str, Field(min_length=1)]
-
-
-class ConfigModel(BaseModel):
-    """Base of all parts of the configuration: immutable, and without unknown keys."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
+Text = Annotated[str, Bounds(min_length=1)]
 
 
 class Drain(ConfigModel):
@@ -86,11 +80,11 @@ class ServerLimits(ConfigModel):
 class Server(ConfigModel):
     host: Text = "127.0.0.1"
     """The address to listen on. An address that other machines can reach needs `keys`."""
-    port: Annotated[int, Field(ge=0, le=65535), NO_BOOL] = 8080
+    port: Annotated[int, Bounds(ge=0, le=65535), NO_BOOL] = 8080
     """The port to listen on; 0 takes a free one."""
     default_model: ModelName | None = None
     """The model for requests that name none, as Azure clients may send."""
-    profiles: dict[DialectName, ProfileName] = {}
+    profiles: dict[DialectName, ProfileName] = field(default_factory=dict)
     """In which profile each dialect is served. Default: {served profile}."""
     body_limit: Bytes = 32 * 1024 * 1024
     """The largest request body, after decompression."""
@@ -108,12 +102,12 @@ class Server(ConfigModel):
     clients cannot parse them."""
     drain: Drain = Drain()
     """How the server stops."""
-    value_limit: Annotated[int, Field(ge=1000), NO_BOOL] = VALUE_LIMIT
+    value_limit: Annotated[int, Bounds(ge=1000), NO_BOOL] = VALUE_LIMIT
     """The most values of a request: its objects, arrays, strings and keys, and a sixth of its commas. At most 32
     times as many characters may be escaped."""
-    allowed_hosts: list[HostName] = []
+    allowed_hosts: list[HostName] = field(default_factory=list)
     """Without keys: names, in addition to localhost and IP addresses, that clients may use for the proxy."""
-    allowed_origins: list[Origin] = []
+    allowed_origins: list[Origin] = field(default_factory=list)
     """Origins whose pages may use the proxy in a browser, as `https://app.example.com`; `*` means all, and needs
     `keys`."""
     tracing: bool = False
@@ -125,7 +119,7 @@ class Server(ConfigModel):
     """How much the server takes on at one time."""
     reload: Literal["signal", "watch", "off"] = "signal"
     """When the configuration is read again: at SIGHUP; watch, also when one of its files changes; off, never."""
-    admin_port: Annotated[int, Field(ge=0, le=65535), NO_BOOL] | None = None
+    admin_port: Annotated[int, Bounds(ge=0, le=65535), NO_BOOL] | None = None
     """The port of a listener of its own for /metrics and health; 0 takes a free one. Default: there is none."""
     admin_host: Text = "127.0.0.1"
     """The address of that listener. One that other machines can reach needs `admin_key`."""
@@ -165,16 +159,11 @@ class Tls(ConfigModel):
     """A PEM file with the private key of `cert`, unless the file of `cert` contains it."""
 
 
-class OAuth(ConfigModel):
+class OAuth(
+    ConfigModel,
+    schema={"if": {"required": ["client_secret_file"]}, "then": {}, "else": {"required": ["client_secret"]}},
+):
     """OAuth 2.0 client credentials."""
-
-    model_config = ConfigDict(
-        json_schema_extra={
-            "if": {"required": ["client_secret_file"]},
-            "then": {},
-            "else": {"required": ["client_secret"]},
-        }
-    )
 
     token_url: BaseUrl
     """The token endpoint: `https://login.microsoftonline.com/TENANT/oauth2/v2.0/token`, or a Databricks workspace's
@@ -204,11 +193,10 @@ class Limits(ConfigModel):
     """The most inputs that the provider embeds in one call; a request with more becomes several calls."""
 
 
-class Provider(ConfigModel):
-    model_config = ConfigDict(
-        json_schema_extra={"if": {"required": ["engine"]}, "then": {}, "else": {"required": ["dialect", "base_url"]}}
-    )
-
+class Provider(
+    ConfigModel,
+    schema={"if": {"required": ["engine"]}, "then": {}, "else": {"required": ["dialect", "base_url"]}},
+):
     engine: Literal["local", "litellm"] | None = None
     """What answers instead of an address: local, an ONNX model on this machine (it needs the extra `local` or `gpu`);
     litellm, the library, for providers without a dialect here (it needs the extra `litellm`)."""
@@ -217,15 +205,15 @@ class Provider(ConfigModel):
     small model that comes with dragoman; local only."""
     device: Literal["auto", "cuda", "cpu"] = "auto"
     """The device to run the model on; auto takes CUDA if it is available; local only."""
-    device_index: Annotated[int, Field(ge=0), NO_BOOL] = 0
+    device_index: Annotated[int, Bounds(ge=0), NO_BOOL] = 0
     """Which of several CUDA devices; local only."""
-    threads: Annotated[int, Field(ge=0), NO_BOOL] = 0
+    threads: Annotated[int, Bounds(ge=0), NO_BOOL] = 0
     """How many threads run a step; 0 means one for each core; local only."""
     slots: Count = 16
     """How many sequences run at once; fewer if the memory is too small; local only."""
-    queue: Annotated[int, Field(ge=0), NO_BOOL] = 64
+    queue: Annotated[int, Bounds(ge=0), NO_BOOL] = 64
     """How many further sequences may wait; more are refused with 429; local only."""
-    context: Annotated[int, Field(ge=2), NO_BOOL] | None = None
+    context: Annotated[int, Bounds(ge=2), NO_BOOL] | None = None
     """The longest text in tokens, question and answer together. Default: the model's, at most 8192; local only."""
     step_timeout: Seconds = 120.0
     """How long one step of the model may take before the engine is considered stuck and restarted. A step processes 256
@@ -233,7 +221,7 @@ class Provider(ConfigModel):
     vendor: Vendor | None = None
     """litellm's name for the provider, such as anthropic, bedrock or gemini. If it is unset, each target's model begins
     with it, as in `anthropic/claude-sonnet-4-5`; litellm only."""
-    parameters: dict[LitellmArgument, SecretStr] = {}
+    parameters: dict[LitellmArgument, SecretText] = field(default_factory=dict)
     """Further parameters for litellm, such as aws_region_name or vertex_project; litellm only."""
     dialect: DialectName | None = None
     """The vendor's variant of the protocols that this provider speaks. Engines have none."""
@@ -264,7 +252,7 @@ class Provider(ConfigModel):
     AI Foundry, `https://NAME.services.ai.azure.com`, whose Claude models are called. {owners of address} only."""
     api_version: Version | None = None
     """The API version to ask for; {owners of api_version} only. The dialect has a default, the address needs one."""
-    headers: dict[HeaderName, HeaderValue] = {}
+    headers: dict[HeaderName, HeaderValue] = field(default_factory=dict)
     """Headers to add to every request. They cannot replace those that dragoman sets."""
     proxy: ProxyUrl | None = None
     """The HTTP proxy between here and the provider, its token endpoint included: `http://user:password@host:3128`. The
@@ -301,12 +289,12 @@ class TargetChoice(ConfigModel):
     name that the client asked for."""
     strip: Text | None = None
     """The beginning of the client's name to leave out, as `openai/` for the model `openai/*`."""
-    weight: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 1
+    weight: Annotated[float, Bounds(ge=0, allow_inf_nan=False)] = 1
     """This target's share of the requests, relative to the other targets. A target with 0 is used only if no other is
     left."""
-    lacks: list[str] = []
+    lacks: list[str] = field(default_factory=list)
     """Parameters that this target does not support, by the names that clients use or by those that are sent."""
-    takes: list[str] = []
+    takes: list[str] = field(default_factory=list)
     """Parameters that this target accepts although its dialect's API lacks them, or although its model is documented to
     refuse them. They are sent as they are; toward Azure with the header `extra-parameters: pass-through`."""
     max_tokens_name: Literal["max_tokens", "max_completion_tokens"] | None = None
@@ -328,11 +316,11 @@ class TargetChoice(ConfigModel):
 
 
 class Model(ConfigModel):
-    targets: Annotated[list[TargetChoice], Field(min_length=1)]
+    targets: Annotated[list[TargetChoice], Bounds(min_length=1)]
     """The targets of requests, in the order that `balance` says."""
-    fallbacks: list[ModelName] = []
+    fallbacks: list[ModelName] = field(default_factory=list)
     """Models to try after the targets, in this order."""
-    fallbacks_for: dict[Literal["context_length", "content_filter"], list[ModelName]] = {}
+    fallbacks_for: dict[Literal["context_length", "content_filter"], list[ModelName]] = field(default_factory=dict)
     """Models to try if the request is too long for the targets, or if their content filter refuses it."""
     balance: Literal["weighted", "least-busy", "fastest", "sticky"] = "weighted"
     """Which target comes first: weighted draws by weight; least-busy takes the one with the fewest running requests
@@ -353,11 +341,11 @@ class Model(ConfigModel):
 class Config(ConfigModel):
     server: Server = Server()
     """Where and how to listen."""
-    keys: list[Key] = []
+    keys: list[Key] = field(default_factory=list)
     """The keys that clients present. Without keys dragoman asks for none, and listens on a loopback address only."""
-    providers: dict[Label, Provider] = {}
+    providers: dict[Label, Provider] = field(default_factory=dict)
     """The upstreams, by name."""
-    models: dict[ModelPattern, Model] = {}
+    models: dict[ModelPattern, Model] = field(default_factory=dict)
     """The models that clients can ask for, by name or by pattern with `*`."""
     store: Store = Store()
     """Where responses are stored."""

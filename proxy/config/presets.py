@@ -31,7 +31,8 @@ def merge_policies(*choices: PolicyChoice) -> Policy:
     for choice in choices:
         if choice.preset is not None:
             chosen |= _list_fields(PRESETS[choice.preset])
-        chosen |= choice.model_dump(exclude_none=True, exclude={"preset"})
+        chosen |= choice.list_values()
+    chosen.pop("preset", None)
     return Policy(**chosen)
 
 

@@ -10,10 +10,12 @@ import ast
 import inspect
 import json
 from collections.abc import Iterator
+from dataclasses import MISSING, fields
 from itertools import pairwise
-from typing import Any
+from typing import Any, cast
 
 from . import choices, client_keys, models, traffic
+from .config_model import ConfigModel
 from .models import Config
 from .values import format_bytes, format_seconds
 from .vocabulary import describe_placeholders
@@ -26,14 +28,15 @@ _FORMATTERS = {"seconds": format_seconds, "bytes": format_bytes}
 
 def generate_schema() -> dict[str, Any]:
     """The JSON Schema (draft 2020-12) of the configuration file."""
-    plain = Config.model_json_schema()
+    plain = Config.describe_shape()
     shapes = {"Config": plain, **plain["$defs"]}
     texts = describe_placeholders()
     for model, field, description in _read_descriptions():
         for placeholder, text in texts.items():
             description = description.replace(placeholder, text)
         fields = shapes[model]["properties"]
-        fields[field] = dict(sorted({**fields[field], "description": description}.items()))
+        default = _read_default(model, field)
+        fields[field] = dict(sorted({**fields[field], **default, "description": description}.items()))
     schema = _edit(plain)
     schema["$defs"]["Variable"] = {
         "type": "string",
@@ -63,6 +66,13 @@ def _read_descriptions() -> Iterator[tuple[str, str, str]]:
             match field, below:
                 case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(description))):
                     yield model.name, name, inspect.cleandoc(description)
+
+
+def _read_default(model: str, field: str) -> dict[str, Any]:
+    """The keyword for a default that is a list or a mapping, which pydantic does not show."""
+    [owner] = [one for one in ConfigModel.__subclasses__() if one.__name__ == model]
+    [create] = [one.default_factory for one in fields(cast(Any, owner)) if one.name == field]
+    return {} if create is MISSING else {"default": create()}
 
 
 def _edit(schema: dict[str, Any]) -> dict[str, Any]:

@@ -27,7 +27,7 @@ def resolve_store_path(document: Document, folder: Path) -> None:
 
 def check_store(document: Document) -> None:
     """Add the problems of `store`: a path that its kind does not use, sizes that contradict each other."""
-    kind = document.text("store", "kind") or Store.model_fields["kind"].default
+    kind = document.text("store", "kind") or Store.kind
     if kind in ("memory", "none") and document.find(("store", "path")) is not None:
         message = f"path is for the kind sqlite only; this store has the kind {kind}"
         document.add_problem(
@@ -44,4 +44,4 @@ def _read_size(document: Document, name: str) -> int | None:
     text = document.text("store", name)
     if text is not None:
         return parse_bytes(text)
-    return int(Store.model_fields[name].default) if name == "max_size" else None
+    return Store.max_size if name == "max_size" else None

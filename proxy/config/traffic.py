@@ -5,26 +5,20 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field
-
+from .config_model import ConfigModel
+from .rules import Bounds
 from .values import NO_BOOL, Seconds
 
-__all__ = ["Breaker", "Count", "Money", "Pool", "Price", "RateLimits", "Retries", "Timeouts", "TrafficRules"]
+__all__ = ["Breaker", "Count", "Money", "Pool", "Price", "RateLimits", "Retries", "Timeouts"]
 
-Count = Annotated[int, Field(gt=0), NO_BOOL]
-Money = Annotated[float, Field(ge=0, allow_inf_nan=False), NO_BOOL]
-
-
-class TrafficRules(BaseModel):
-    """Base of these rules: immutable, and without unknown keys."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
+Count = Annotated[int, Bounds(gt=0), NO_BOOL]
+Money = Annotated[float, Bounds(ge=0, allow_inf_nan=False), NO_BOOL]
 
 
-class Pool(TrafficRules):
+class Pool(ConfigModel):
     connections: Count = 256
     """The most calls to the provider at one time."""
-    queue: Annotated[int, Field(ge=0), NO_BOOL] = 256
+    queue: Annotated[int, Bounds(ge=0), NO_BOOL] = 256
     """How many further calls may wait for a free connection; for more the next target is tried, or the client gets
     503."""
     queue_timeout: Seconds = 5.0
@@ -33,7 +27,7 @@ class Pool(TrafficRules):
     """How long an unused connection is kept."""
 
 
-class Timeouts(TrafficRules):
+class Timeouts(ConfigModel):
     connect: Seconds = 5.0
     """Until the connection to the provider is established, TLS included."""
     first_token: Seconds = 120.0
@@ -47,23 +41,23 @@ class Timeouts(TrafficRules):
     """For the whole exchange, earlier attempts included."""
 
 
-class Retries(TrafficRules):
+class Retries(ConfigModel):
     """Further tries of a request whose target failed before anything was sent to the client."""
 
     attempts: Count = 3
     """The most tries of one request, over all targets."""
-    ratio: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)] = 0.1
+    ratio: Annotated[float, Bounds(ge=0, le=1, allow_inf_nan=False)] = 0.1
     """How many retries a provider gets at most, as a share of its requests; 0.1 is one for ten requests."""
-    per_second: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 3.0
+    per_second: Annotated[float, Bounds(ge=0, allow_inf_nan=False)] = 3.0
     """How many retries a second a provider gets in any case."""
 
 
-class Breaker(TrafficRules):
+class Breaker(ConfigModel):
     """When a target that fails is left alone, and for how long. A target without an alternative is still tried."""
 
     failures: Count = 5
     """After so many failures in a row the target pauses."""
-    ratio: Annotated[float, Field(gt=0, le=1, allow_inf_nan=False)] = 0.5
+    ratio: Annotated[float, Bounds(gt=0, le=1, allow_inf_nan=False)] = 0.5
     """It also pauses if more than this share of the requests within `window` failed,"""
     requests: Count = 20
     """of at least so many requests."""
@@ -75,7 +69,7 @@ class Breaker(TrafficRules):
     """How long a pause is at most."""
 
 
-class RateLimits(TrafficRules):
+class RateLimits(ConfigModel):
     """How much a key may use, or a provider gets. What is unset is not limited."""
 
     requests_per_minute: Count | None = None
@@ -88,7 +82,7 @@ class RateLimits(TrafficRules):
     """How many requests or tokens may come at once. Default: as many as a minute allows."""
 
 
-class Price(TrafficRules):
+class Price(ConfigModel):
     """What a target costs, for a million tokens, in any currency."""
 
     input: Money

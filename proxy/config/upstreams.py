@@ -183,7 +183,7 @@ def _check_encryption(document: Document, path: tuple[str, ...], what: str, inse
 def check_timeouts(document: Document, *path: str) -> None:
     """Check that no timeout is longer than the total timeout, configured or default."""
     total = _seconds(document, "total", *path)
-    for name in document.mapping(*path).keys() & Timeouts.model_fields.keys():
+    for name in document.mapping(*path).keys() & Timeouts.__dataclass_fields__.keys():
         value = _seconds(document, name, *path)
         if total is not None and value is not None and value > total:
             message = f"{name} ({value:g}s) is longer than total ({total:g}s)"
@@ -193,7 +193,7 @@ def check_timeouts(document: Document, *path: str) -> None:
 
 def _seconds(document: Document, name: str, *path: str) -> float | None:
     if document.find((*path, name)) is None:
-        return float(Timeouts.model_fields[name].default)
+        return float(getattr(Timeouts, name))
     text = document.text(*path, name)
     return None if text is None else parse_seconds(text)
 

@@ -27,6 +27,8 @@ _BOUNDS = (
     ("minLength", "at least {} character"),
     ("minItems", "at least {} item"),
 )
+_UNKNOWN = "unexpected_keyword_argument"
+"""pydantic's name for the problem of an unknown key."""
 _FEW = 12
 """The most keys that a message lists."""
 _KINDS = {
@@ -45,10 +47,10 @@ def validate(document: Document) -> Config | None:
     A misspelled key is a problem, and counts as the key that was meant from then on, so that it causes no further ones.
     """
     try:
-        return Config.model_validate(document.root.plain, context=FROM_FILE)
+        return Config.from_values(document.root.plain, FROM_FILE)
     except ValidationError as error:
         found = error.errors(include_url=False)
-    corrected = [_correct_key(document, details["loc"]) for details in found if details["type"] == "extra_forbidden"]
+    corrected = [_correct_key(document, details["loc"]) for details in found if details["type"] == _UNKNOWN]
     if any(corrected):
         validate(document)
     else:
@@ -76,7 +78,7 @@ def _known_keys(path: Path) -> list[str]:
 def _add_problem(document: Document, path: Path, kind: str, context: Mapping[str, Any]) -> None:
     at_key = path[-1:] == ("[key]",)
     path = path[:-1] if at_key else path
-    if kind == "extra_forbidden":
+    if kind == _UNKNOWN:
         _add_unknown_key(document, path)
     elif kind == "missing":
         owner = format_path(path[:-1]) or "the file"
@@ -206,4 +208,4 @@ def _resolve(schema: Mapping[str, Any] | bool) -> Mapping[str, Any]:
 
 @lru_cache(maxsize=1)
 def _schema() -> dict[str, Any]:
-    return Config.model_json_schema()
+    return Config.describe_shape()

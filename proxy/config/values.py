@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from typing import Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any
 
-from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, ValidationInfo, WithJsonSchema
-from pydantic_core import PydanticCustomError
-
+from .rules import After, Before, Bounds, SecretText, TextPattern, reject
 from .urls import BadUrl, check_base_url, check_proxy_url
+
+if TYPE_CHECKING:
+    from pydantic import ValidationInfo
 
 __all__ = [
     "FROM_FILE",
@@ -42,7 +43,6 @@ __all__ = [
     "parse_bytes",
     "parse_expiry",
     "parse_seconds",
-    "reject",
 ]
 
 FROM_FILE = {"from_file": True}
@@ -133,11 +133,6 @@ def _parse_quantity(text: str, units: dict[str, Any]) -> float | None:
     return float(match[1]) * units[match[2]] if match and match[2] in units else None
 
 
-def reject(code: Any, message: str, expected: str = "", hint: str = "") -> NoReturn:
-    """Refuse a value, from within a validator."""
-    raise PydanticCustomError(code, "{message}", {"message": message, "expected": expected, "hint": hint})
-
-
 def _validate_seconds(value: object, info: ValidationInfo) -> object:
     return _validate_quantity(value, info, parse_seconds, "duration", "s")
 
@@ -158,7 +153,7 @@ def _validate_quantity(
     return value
 
 
-def _reject_bool(value: object) -> object:
+def _reject_bool(value: object, _: ValidationInfo) -> object:
     return f"{value}" if isinstance(value, bool) else value  # int() would accept it
 
 
@@ -201,7 +196,7 @@ def _validate_base_url(text: str) -> str:
         reject("bad-url", error.message, error.expected, error.hint)
 
 
-def _validate_proxy_url(value: SecretStr) -> SecretStr:
+def _validate_proxy_url(value: SecretText) -> SecretText:
     try:
         check_proxy_url(value.get_secret_value())
     except BadUrl as error:
@@ -209,7 +204,7 @@ def _validate_proxy_url(value: SecretStr) -> SecretStr:
     return value
 
 
-def _validate_secret(value: SecretStr) -> SecretStr:
+def _validate_secret(value: SecretText) -> SecretText:
     text = value.get_secret_value()
     if not text:
         reject("empty-secret", "this secret is empty", hint="remove the line if there is no secret")
@@ -286,42 +281,32 @@ def _validate_litellm_argument(text: str) -> str:
     return text
 
 
-def _pattern_schema(pattern: re.Pattern[str]) -> WithJsonSchema:
-    return WithJsonSchema({"type": "string", "pattern": f"^(?:{pattern.pattern})$"})
-
-
 Seconds = Annotated[
     float,
-    Field(gt=0, allow_inf_nan=False),
-    BeforeValidator(_validate_seconds),
-    WithJsonSchema({"type": "string", "pattern": r"^\d+(\.\d+)? ?(ms|s|m|h|d)$", "x-unit": "seconds"}),
+    Bounds(gt=0, allow_inf_nan=False),
+    Before(_validate_seconds),
+    TextPattern(r"^\d+(\.\d+)? ?(ms|s|m|h|d)$", unit="seconds"),
 ]
 Bytes = Annotated[
     int,
-    Field(gt=0),
-    BeforeValidator(_validate_bytes),
-    WithJsonSchema({"type": "string", "pattern": r"^\d+(\.\d+)? ?(B|[kMG]B|[KMG]iB)$", "x-unit": "bytes"}),
+    Bounds(gt=0),
+    Before(_validate_bytes),
+    TextPattern(r"^\d+(\.\d+)? ?(B|[kMG]B|[KMG]iB)$", unit="bytes"),
 ]
-NO_BOOL = BeforeValidator(_reject_bool)
-ModelName = Annotated[str, AfterValidator(_validate_model_name), _pattern_schema(_NAME)]
-ModelPattern = Annotated[str, AfterValidator(_validate_model_pattern), _pattern_schema(_PATTERN)]
-Label = Annotated[str, AfterValidator(_validate_label), _pattern_schema(_LABEL)]
-UpstreamModel = Annotated[str, AfterValidator(_validate_upstream_model)]
-BaseUrl = Annotated[
-    str, AfterValidator(_validate_base_url), WithJsonSchema({"type": "string", "pattern": r"^https?://\S+$"})
-]
-ProxyUrl = Annotated[
-    SecretStr, AfterValidator(_validate_proxy_url), WithJsonSchema({"type": "string", "pattern": r"^http://\S+$"})
-]
-Expiry = Annotated[
-    str, AfterValidator(_validate_expiry), WithJsonSchema({"type": "string", "pattern": r"^\d{4}-\d\d-\d\d(T.+)?$"})
-]
-KeyHash = Annotated[str, AfterValidator(_validate_key_hash), _pattern_schema(_KEY_HASH)]
-Secret = Annotated[SecretStr, AfterValidator(_validate_secret)]
-Vendor = Annotated[str, AfterValidator(_validate_vendor), _pattern_schema(_VENDOR)]
-LitellmArgument = Annotated[str, AfterValidator(_validate_litellm_argument), _pattern_schema(_ARGUMENT)]
-HeaderName = Annotated[str, AfterValidator(_validate_header_name)]
-HeaderValue = Annotated[str, AfterValidator(_validate_header_value)]
-HostName = Annotated[str, AfterValidator(_validate_host_name), _pattern_schema(_HOST_NAME)]
-Origin = Annotated[str, AfterValidator(_validate_origin), _pattern_schema(_ORIGIN)]
-Version = Annotated[str, AfterValidator(_validate_version), _pattern_schema(_VERSION)]
+NO_BOOL = Before(_reject_bool)
+ModelName = Annotated[str, After(_validate_model_name), TextPattern(rf"^(?:{_NAME.pattern})$")]
+ModelPattern = Annotated[str, After(_validate_model_pattern), TextPattern(rf"^(?:{_PATTERN.pattern})$")]
+Label = Annotated[str, After(_validate_label), TextPattern(rf"^(?:{_LABEL.pattern})$")]
+UpstreamModel = Annotated[str, After(_validate_upstream_model)]
+BaseUrl = Annotated[str, After(_validate_base_url), TextPattern(r"^https?://\S+$")]
+ProxyUrl = Annotated[SecretText, After(_validate_proxy_url), TextPattern(r"^http://\S+$")]
+Expiry = Annotated[str, After(_validate_expiry), TextPattern(r"^\d{4}-\d\d-\d\d(T.+)?$")]
+KeyHash = Annotated[str, After(_validate_key_hash), TextPattern(rf"^(?:{_KEY_HASH.pattern})$")]
+Secret = Annotated[SecretText, After(_validate_secret)]
+Vendor = Annotated[str, After(_validate_vendor), TextPattern(rf"^(?:{_VENDOR.pattern})$")]
+LitellmArgument = Annotated[str, After(_validate_litellm_argument), TextPattern(rf"^(?:{_ARGUMENT.pattern})$")]
+HeaderName = Annotated[str, After(_validate_header_name)]
+HeaderValue = Annotated[str, After(_validate_header_value)]
+HostName = Annotated[str, After(_validate_host_name), TextPattern(rf"^(?:{_HOST_NAME.pattern})$")]
+Origin = Annotated[str, After(_validate_origin), TextPattern(rf"^(?:{_ORIGIN.pattern})$")]
+Version = Annotated[str, After(_validate_version), TextPattern(rf"^(?:{_VERSION.pattern})$")]

@@ -42,7 +42,7 @@ class KeyBudget:
         self._key = key
         self._ledger = ledger
         self._clock = clock
-        self._limits = [(limit, *_SUMS[name]) for name, limit in rules if limit is not None]
+        self._limits = [(limit, *_SUMS[name]) for name, limit in rules.list_values().items()]
 
     def check(self) -> None:
         """Raises Fault if the budget is used up."""

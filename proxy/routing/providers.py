@@ -122,7 +122,8 @@ def _describe_connection(provider: Provider, timeouts: Timeouts) -> Mapping[str,
     tls = provider.tls
     files = [read_stamp(Path(path)) for path in (tls.ca, tls.cert, tls.key) if path is not None]
     waits = (timeouts.connect, timeouts.total if provider.engine == "litellm" else None, provider.pool.idle)
-    return {**provider.model_dump(exclude=_NOT_CONNECTING), "waits": waits, "files": files}
+    connecting = {name: value for name, value in vars(provider).items() if name not in _NOT_CONNECTING}
+    return {**connecting, "waits": waits, "files": files}
 
 
 def _create_slots(name: str, pool: Pool, previous: ProviderState | None) -> CallSlots:

@@ -140,7 +140,7 @@ def create_candidate(
 
 def _list_limits(limits: Limits) -> dict[str, int]:
     """The limits by the names of fields. The limit on tokens applies to each of its names."""
-    made: dict[str, int] = limits.model_dump(exclude_none=True)
+    made: dict[str, int] = limits.list_values()
     if limits.max_tokens is not None:
         made |= dict.fromkeys(chain.from_iterable(TOKEN_LIMITS.values()), limits.max_tokens)
     return made
@@ -150,7 +150,7 @@ def _list_emulated(*choices: EmulationChoice) -> frozenset[str]:
     """The fields to emulate: all but those of settings that the last choice to name them sets to false."""
     settings = dict.fromkeys(SETTINGS, True)
     for choice in choices:
-        settings |= choice.model_dump(exclude_none=True, include={*SETTINGS})
+        settings |= {name: is_on for name, is_on in choice.list_values().items() if name in SETTINGS}
     return frozenset(field for name, is_on in settings.items() if is_on for field in SETTINGS[name])
 
 
@@ -158,6 +158,6 @@ def _choose_opt_ins(*choices: EmulationChoice) -> OptIns:
     """How the settings that are off by default are emulated: as the last choice that names them says."""
     chosen: dict[str, Any] = {}
     for choice in choices:
-        chosen |= choice.model_dump(exclude_none=True, exclude={*SETTINGS})
+        chosen |= {name: how for name, how in choice.list_values().items() if name not in SETTINGS}
     holds = chosen.pop("hold_streams", True)
     return OptIns(hold_streams=holds, **{name: how or None for name, how in chosen.items()})

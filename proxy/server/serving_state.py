@@ -10,11 +10,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from itertools import chain
 from random import Random
 from typing import Generic, TypeVar
+
+import orjson
 
 from dragoman.adapters.dialect import Dialect
 from dragoman.adapters.routes import RouteTable
@@ -98,7 +100,7 @@ class StateBuilder:
             router,
             RouteTable(self._dialects, config.server.profiles),
             BrowserRules(config.server, has_keys=bool(config.keys)),
-            sha256(config.model_dump_json().encode()).hexdigest()[:12],
+            sha256(orjson.dumps(config, default=str)).hexdigest()[:12],
             tuple(collect_secrets(config)),
         )
 
@@ -106,7 +108,7 @@ class StateBuilder:
         """The state without models."""
         try:
             return RouterState(
-                config.model_copy(update={"models": {}}),
+                replace(config, models={}),
                 self._dialects,
                 self._random,
                 observer=self._observer,

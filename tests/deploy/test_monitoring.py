@@ -76,7 +76,7 @@ async def list_gauges() -> list[Gauge]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(admin, "write_exposition", keep)
         server = {"port": 0, "admin_port": 0, "drain": {"delay": 0.001}}
-        running = await start(Config.model_validate({"server": server, "store": {"kind": "none"}}))
+        running = await start(Config.from_values({"server": server, "store": {"kind": "none"}}))
         assert running.admin is not None
         async with aiohttp.ClientSession() as session, session.get(f"{running.admin.url}/metrics") as answer:
             assert answer.status == 200

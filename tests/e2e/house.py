@@ -47,7 +47,7 @@ def configure(fakes: dict[str, FakeProvider], **more: JsonValue) -> Config:
     usual = {name: "chat" if "chat" in called[name] else "messages" for name in fakes}
     spoken = {name: [one for one in protocols if one in called[name]] or [usual[name]] for name in fakes}
     models = more.pop("more_models", {})
-    return Config.model_validate(
+    return Config.from_values(
         {
             "providers": {
                 name: {"dialect": name, "base_url": fake.base_url, "api_key": "sk-upstream", **kind.get(name, {})}

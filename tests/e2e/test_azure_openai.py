@@ -66,7 +66,7 @@ def only(fake: FakeProvider, protocol: str) -> Config:
     address = {"dialect": fake.dialect, "base_url": fake.base_url}
     provider = {**address, "api_key": "sk-upstream", "protocols": [protocol]}
     models = {"m": {"targets": [{"provider": "p"}]}}
-    return Config.model_validate(
+    return Config.from_values(
         {"server": {"port": 0, "drain": {"delay": 0.001}}, "keys": KEYS, "providers": {"p": provider}, "models": models}
     )
 
@@ -203,7 +203,7 @@ async def client(resource: Resource) -> AsyncIterator[AsyncOpenAI]:
         "providers": {"p": {**provider, "api_key": "sk-azure"}},
         "models": models,
     }
-    running = await start(Config.model_validate(config))
+    running = await start(Config.from_values(config))
     http = openai.DefaultAsyncHttpxClient(verify=TRUST)
     async with AsyncOpenAI(base_url=f"{running.url}/v1", api_key="any", max_retries=0, http_client=http) as made:
         yield made

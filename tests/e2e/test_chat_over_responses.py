@@ -27,7 +27,7 @@ async def client(house: House) -> AsyncIterator[AsyncOpenAI]:
     provider = {"dialect": "openai", "base_url": house.base_url, "protocols": ["responses"]}
     models = {"far": {"targets": [{"provider": "next", "model": "openai"}]}}
     running = await start(
-        Config.model_validate(
+        Config.from_values(
             {"server": {"port": 0, "drain": {"delay": 0.001}}, "providers": {"next": provider}, "models": models}
         )
     )

@@ -26,7 +26,7 @@ def configure(fake: FakeProvider) -> Config:
     models |= {f"direct/{name}": {"targets": [{"provider": "workspace", "model": name}]} for name in MODELS}
     server = {"port": 0, "drain": {"delay": 0.001}}
     providers = {"gateway": {**workspace, "address": "ai-gateway"}, "workspace": workspace}
-    return Config.model_validate({"server": server, "providers": providers, "models": models})
+    return Config.from_values({"server": server, "providers": providers, "models": models})
 
 
 @pytest_asyncio.fixture

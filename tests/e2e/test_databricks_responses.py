@@ -121,7 +121,7 @@ def configuration(house: House, profile: str) -> Config:
     models = {name: {"targets": [{"provider": name, "model": name.removesuffix("-responses")}]} for name in MODELS}
     models["vectors"] = {"targets": [{"provider": "openai"}], "task": "embeddings"}
     server = {"port": 0, "profiles": {"databricks": profile}, "drain": {"delay": 0.001}}
-    return Config.model_validate({"server": server, "providers": fakes | far, "models": models})
+    return Config.from_values({"server": server, "providers": fakes | far, "models": models})
 
 
 @pytest_asyncio.fixture(params=["actual", "documented"])

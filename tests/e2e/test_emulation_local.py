@@ -45,7 +45,7 @@ async def sdk() -> AsyncIterator[AsyncOpenAI]:
         "providers": {"mini": {"engine": "local", "device": "cpu", "threads": 1}},
         "models": {"able": {"targets": [{"provider": "mini"}]}, "bare": {"targets": [bare]}},
     }
-    proxy = await start(Config.model_validate(parts), log_stream=io.BytesIO())
+    proxy = await start(Config.from_values(parts), log_stream=io.BytesIO())
     async with AsyncOpenAI(base_url=f"{proxy.url}/v1", api_key="any", max_retries=0) as client:
         yield client
     await proxy.stop()

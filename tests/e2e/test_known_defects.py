@@ -254,7 +254,7 @@ async def far(provider: Provider) -> AsyncIterator[AsyncOpenAI]:
             "providers": {"p": {"dialect": "openai", "base_url": provider.url, "protocols": ["responses"]}},
             "models": {"far": {"targets": [{"provider": "p"}]}},
         }
-        running = await start(Config.model_validate(config))
+        running = await start(Config.from_values(config))
         stack.push_async_callback(running.stop)
         yield await stack.enter_async_context(AsyncOpenAI(base_url=f"{running.url}/v1", api_key="any", max_retries=0))
 

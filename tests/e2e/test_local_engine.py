@@ -93,7 +93,7 @@ async def engine_house(tiny: Path) -> AsyncIterator[BuildHouse]:
             "store": {"kind": "memory"},
         }
         log = io.BytesIO()
-        running.append(await start(Config.model_validate(parts), log_stream=log))
+        running.append(await start(Config.from_values(parts), log_stream=log))
         return House(running[-1], {}, log)
 
     yield get

@@ -215,7 +215,7 @@ async def test_a_translation_stands_on_mended_replies_whatever_the_policy(replie
     async with FakeProvider("mindie") as fake:
         provider = {"dialect": "mindie", "base_url": fake.base_url, "policy": {"replies": replies}}
         models = {"m": {"targets": [{"provider": "p"}]}}
-        config = Config.model_validate(
+        config = Config.from_values(
             {"server": {"port": 0, "drain": {"delay": 0.001}}, "providers": {"p": provider}, "models": models}
         )
         running = await start(config, log_stream=log)

@@ -68,7 +68,7 @@ async def proxy(dialects: dict[str, Dialect]) -> AsyncIterator[StartProxy]:
         names = {f"p{number}": _provider(provider) for number, provider in enumerate(providers)}
         targets = [{"provider": name, "model": "up"} for name in names]
         models = config.pop("models", {"m": {"targets": targets}} if targets else {})
-        whole = Config.model_validate({"server": server, "providers": names, "models": models, **config})
+        whole = Config.from_values({"server": server, "providers": names, "models": models, **config})
         log = io.BytesIO()
         running = await start(whole, dialects=speak or dialects, log_stream=log, random=random)
         made = Proxy(running, log, aiohttp.ClientSession(cookie_jar=aiohttp.DummyCookieJar()))

@@ -34,7 +34,7 @@ async def run_page_rig(inspect: str = "bodies", **settings: JsonObject) -> Async
         models = {f"to-{name}": {"targets": [{"provider": name, "model": "fake-model"}]} for name in DIALECTS}
         models["any"] = {"targets": [{"provider": name, "model": "fake-model"} for name in DIALECTS]}
         whole = {"server": server, "providers": providers, "models": models, "store": {"kind": "memory"}, **settings}
-        proxy = await start(Config.model_validate(whole), log_stream=io.BytesIO())
+        proxy = await start(Config.from_values(whole), log_stream=io.BytesIO())
         try:
             yield proxy
         finally:

@@ -40,7 +40,7 @@ def configure(base_url: str, **more: JsonObject) -> Config:
     provider = {"dialect": "openai", "base_url": base_url, "protocols": ["chat", "completions", "embeddings"]}
     models = {"m": {"targets": [{"provider": "p", "model": "up"}]}}
     whole = {"store": {"kind": "none"}, "models": models, **more, "server": server, "providers": {"p": provider}}
-    return Config.model_validate(whole)
+    return Config.from_values(whole)
 
 
 @pytest.fixture

@@ -231,7 +231,7 @@ async def open_matrix(faults: Collection[Fault], usual: Usual) -> AsyncIterator[
         "retries": {"attempts": 1},  # each fault is looked at on its own
         "breaker": {"failures": 10**9, "requests": 10**9},
     }
-    running = await start(Config.model_validate(config), log_stream=log)
+    running = await start(Config.from_values(config), log_stream=log)
     connector = aiohttp.TCPConnector(limit=0, force_close=True)
     async with aiohttp.ClientSession(connector=connector) as session:
         yield Matrix(House(running, {}, log), log, session, usual)

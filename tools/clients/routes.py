@@ -124,7 +124,7 @@ async def run_gateways(names: Sequence[str], folder: Path) -> AsyncIterator[dict
         for name in names:
             if name in DRAGOMAN:
                 log = stack.enter_context((folder / f"{name}.log").open("wb"))
-                config = Config.model_validate(configure_dragoman(fakes, name))
+                config = Config.from_values(configure_dragoman(fakes, name))
                 running = await start(config, log_stream=log)
                 stack.push_async_callback(running.stop)
                 origins[name] = running.url

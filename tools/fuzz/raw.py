@@ -186,7 +186,7 @@ class _Log(io.BytesIO):
 
 def _configure(base_url: str) -> Config:
     protocols = ["chat", "responses", "completions", "embeddings"]
-    return Config.model_validate(
+    return Config.from_values(
         {
             "server": {"port": 0, "drain": {"delay": 0.001, "timeout": 1}},
             "store": {"kind": "memory"},

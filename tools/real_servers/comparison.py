@@ -92,7 +92,7 @@ def configure(running: RunningServer) -> Config:
         "api_key": server.api_key,
         "protocols": list(server.models),
     }
-    return Config.model_validate(
+    return Config.from_values(
         {"providers": {"real": provider}, "models": models, "server": {"port": 0, "drain": {"delay": 0.001}}}
     )
 

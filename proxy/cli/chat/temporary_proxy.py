@@ -7,6 +7,7 @@ import io
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 
 from dragoman.proxy.cli.options import exit_with_error
 from dragoman.proxy.config.models import Config
@@ -19,9 +20,9 @@ __all__ = ["run_temporary_proxy"]
 def run_temporary_proxy(config: Config) -> Iterator[str]:
     """Run a proxy on a free port in a thread of its own, and yield its address. It stores no responses, logs nothing
     and asks for no key. Exits with status 2 if it cannot start."""
-    server = config.server.model_copy(update={"host": "127.0.0.1", "port": 0})
-    store = config.store.model_copy(update={"kind": "none"})
-    private = config.model_copy(update={"server": server, "store": store, "keys": []})
+    server = replace(config.server, host="127.0.0.1", port=0)
+    store = replace(config.store, kind="none")
+    private = replace(config, server=server, store=store, keys=[])
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, name="dragoman-proxy", daemon=True)
     thread.start()

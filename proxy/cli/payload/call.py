@@ -7,18 +7,19 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from random import Random, SystemRandom
 from secrets import token_urlsafe
 from typing import Any
 
 import aiohttp
 import orjson
-from pydantic import SecretStr
 from yarl import URL
 
 from dragoman.adapters.call import JsonObject
 from dragoman.adapters.faults import KINDS, Fault
 from dragoman.proxy.config.models import Config, Drain, Key
+from dragoman.proxy.config.rules import SecretText
 from dragoman.proxy.server.lifecycle import start
 from dragoman.proxy.server.page.exchanges import create_content_mask, render_exchange
 from dragoman.proxy.telemetry.mask import Mask, collect_secrets
@@ -72,14 +73,14 @@ def _create_private_config(config: Config, key: str | None) -> Config:
     """The same configuration for one client on this machine. Without a key, the proxy requires none. Keys of which only
     the hash is known become others."""
     drain = Drain(delay=0.001, timeout=5.0)
-    server = config.server.model_copy(update={"host": "127.0.0.1", "port": 0, "drain": drain})
+    server = replace(config.server, host="127.0.0.1", port=0, drain=drain)
     known = [one for one in config.keys if one.key is not None]
     made = [_replace_key(one) for one in config.keys if one.key is None]
-    return config.model_copy(update={"server": server, "keys": [*known, *made] if key else []})
+    return replace(config, server=server, keys=[*known, *made] if key else [])
 
 
 def _replace_key(key: Key) -> Key:
-    return key.model_copy(update={"key": SecretStr(token_urlsafe()), "key_hash": None})
+    return replace(key, key=SecretText(token_urlsafe()), key_hash=None)
 
 
 async def _send(url: str, config: Config, request: ClientRequest) -> int:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import get_args
 
-from dragoman.proxy.config.choices import PolicyChoice
+from dragoman.proxy.config.choices import PolicyChoice, list_policies
 
 from .usage_error import UsageError, unknown_name_error
 
@@ -46,22 +45,16 @@ def parse_query(given: Sequence[str] | None) -> dict[str, str]:
 
 def parse_policy(given: Sequence[str] | None) -> PolicyChoice:
     """Parse policies of the form `name=value`, as in `policy:` of a configuration file."""
-    chosen = {}
+    policies, chosen = list_policies(), {}
     for text in given or ():
         name, value = _parse_pair("--policy", text)
         name = name.replace("-", "_")
-        if name not in _POLICIES:
-            raise unknown_name_error("--policy", "policy", name, _POLICIES)
-        if value not in _POLICIES[name]:
-            raise UsageError(f'--policy: {name} cannot be "{value[:100]}"; it is one of: {", ".join(_POLICIES[name])}')
-        chosen[name] = value
-    return PolicyChoice.model_validate(chosen)
-
-
-_POLICIES: dict[str, tuple[str, ...]] = {
-    name: get_args(get_args(field.annotation)[0]) or ("true", "false")
-    for name, field in PolicyChoice.model_fields.items()
-}
+        if name not in policies:
+            raise unknown_name_error("--policy", "policy", name, policies)
+        if value not in policies[name]:
+            raise UsageError(f'--policy: {name} cannot be "{value[:100]}"; it is one of: {", ".join(policies[name])}')
+        chosen[name] = policies[name][value]
+    return PolicyChoice(**chosen)
 
 
 def _parse_pair(option: str, text: str) -> tuple[str, str]:

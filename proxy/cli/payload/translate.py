@@ -231,7 +231,7 @@ def _create_candidate(task: TranslationTask, model: str, call: Call | None = Non
         "protocols": [COMPANIONS.get(task.provider.protocol, task.provider.protocol)],
     }
     provider |= {"profile": task.provider.profile} if task.provider.profile else {}
-    config = Config.model_validate({"providers": {_PROVIDER: provider}, "models": {"model": {"targets": [target]}}})
+    config = Config.from_values({"providers": {_PROVIDER: provider}, "models": {"model": {"targets": [target]}}})
     state = RouterState(config, dialects, create_upstream=_NoUpstream)
     candidate = next(state.list_candidates("model", ANYONE, read_extra_parameters(call.headers) if call else None))
     return replace(candidate, plan=candidate.plan.with_target(replace(candidate.target, model=model)))

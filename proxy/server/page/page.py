@@ -16,6 +16,7 @@ from aiohttp.web_response import Response, StreamResponse
 from dragoman import __version__
 from dragoman.adapters.call import JsonObject
 from dragoman.adapters.faults import Fault
+from dragoman.proxy.config.choices import list_policies
 from dragoman.proxy.http.deadline import Deadline
 from dragoman.proxy.http.json_response import SERVER, serialize
 from dragoman.proxy.http.request_body import get_host, read_plain_body
@@ -26,7 +27,7 @@ from dragoman.proxy.telemetry.mask import Mask
 from .access import SECURITY_HEADERS, PageAccess
 from .assets import INDEX, LOGIN, read_asset
 from .capabilities import list_addresses, list_models
-from .choices import list_policies, list_profiles, list_targets
+from .choices import list_profiles, list_targets
 from .configuration import describe_configuration
 from .event_feed import MOST_AT_ONCE, EventFeed
 from .exchanges import create_content_mask, describe_buffer, render_exchange, summarize
@@ -132,7 +133,7 @@ class Page:
                 "now": time.time(),
                 "models": list_models(gateway.state),
                 "serves": list_addresses(gateway.dialects, gateway.state),
-                "policies": list_policies(),
+                "policies": [{"name": name, "values": [*texts.values()]} for name, texts in list_policies().items()],
                 "targets": list_targets(gateway.states.current.config),
                 "profiles": list_profiles(gateway.states.current.config, gateway.dialects),
                 "buffer": describe_buffer(self._inspector),

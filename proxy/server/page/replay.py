@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING, Any
 import orjson
 from aiohttp.web_request import BaseRequest
 from aiohttp.web_response import Response, StreamResponse
-from pydantic import ValidationError
 
 from dragoman.adapters.call import JsonObject
 from dragoman.adapters.faults import Fault
-from dragoman.proxy.config.choices import PolicyChoice
+from dragoman.proxy.config.choices import PolicyChoice, list_policies
 from dragoman.proxy.http.aiohttp_server import create_inner_request
 from dragoman.proxy.http.internal_requests import serve_without_client
 from dragoman.proxy.http.request_body import create_request_id
@@ -122,13 +121,23 @@ def _create_router(choice: ReplayChoice, serving: ServingState) -> ReplayRouter:
 
 
 def _read_choice(entry: InspectedExchange, asked: JsonObject) -> ReplayChoice:
-    try:
-        policy = PolicyChoice.model_validate(asked.get("policy") or {})
-    except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(map(str, first["loc"])) or "policy"
-        raise Fault("invalid_request", f"the policy is not valid: {place}: {first['msg']}", code="bad_policy") from None
+    policy = _read_policy(asked.get("policy") or {})
     return ReplayChoice(entry.record.key, _read_text(asked, "target"), policy, _read_text(asked, "profile"))
+
+
+def _read_policy(given: object) -> PolicyChoice:
+    if not isinstance(given, dict):
+        raise Fault("invalid_request", "policy must be an object", code="bad_policy")
+    policies, chosen = list_policies(), {}
+    for name, value in given.items():
+        known, text = policies.get(name, {}), str(value).lower()
+        if text not in known:
+            expected = f"it is one of: {', '.join(known)}" if known else f"policies are: {', '.join(policies)}"
+            raise Fault(
+                "invalid_request", f"the policy is not valid: {name} cannot be {value}; {expected}", code="bad_policy"
+            )
+        chosen[name] = known[text]
+    return PolicyChoice(**chosen)
 
 
 def _write_request(recording: Recording, request_id: str, model: str | None) -> bytes:

@@ -44,5 +44,5 @@ async def test_printed_examples_work(dialect: str) -> None:
         end = b'data: {"type":"message_stop"}\n\n' if dialect == "anthropic" else b"data: [DONE]\n\n"
         assert process.returncode == 0 and output.endswith(end), output
         block = text[text.index("providers:") : text.index("\n\nA last user message")]
-        config = Config.model_validate(YAML(typ="safe").load(block))
+        config = Config.from_values(YAML(typ="safe").load(block))
         assert config.providers[dialect].base_url == fake.base_url and "fake" in config.models

@@ -138,7 +138,7 @@ async def build() -> AsyncIterator[Build]:
                 **config,
             }
             log = io.BytesIO()
-            proxy = await start(Config.model_validate(given), dialects=dialects, log_stream=log)
+            proxy = await start(Config.from_values(given), dialects=dialects, log_stream=log)
             stack.push_async_callback(proxy.stop)
             client = anthropic.AsyncAnthropic(api_key="sk-client", base_url=proxy.url, max_retries=0)
             stack.push_async_callback(client.close)

@@ -182,7 +182,7 @@ async def place_of(tmp_path: Path) -> AsyncIterator[Build]:
             **more,
         }
         log = io.BytesIO()
-        started.append(await start(Config.model_validate(whole), log_stream=log))
+        started.append(await start(Config.from_values(whole), log_stream=log))
         return Place(started[-1], native, fakes, log)
 
     yield build

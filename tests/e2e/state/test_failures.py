@@ -211,7 +211,7 @@ async def test_a_store_that_cannot_be_opened(
     with closing(sqlite3.connect(tmp_path / "other.db")) as other:
         other.execute("CREATE TABLE mine (a)")
     path = tmp_path / place_named
-    config = Config.model_validate({"server": {"port": 0}, "store": {"path": str(path)}})
+    config = Config.from_values({"server": {"port": 0}, "store": {"path": str(path)}})
     assert await asyncio.to_thread(server_process.run, config) == 2
     told = capfd.readouterr().err
     assert told.startswith(f"error: the store {path}")

@@ -159,7 +159,7 @@ async def open_proxy() -> AsyncIterator[ServedProxy]:
 
 def _configuration(port: int) -> Config:
     speakers = dict.fromkeys(provider for _, provider in PAIRS)
-    return Config.model_validate(
+    return Config.from_values(
         {
             "providers": {
                 provider_of(one): {

@@ -22,7 +22,7 @@ SERVER = """
 from dragoman.proxy.cli.server_process import run
 from dragoman.proxy.cli.onboarding import describe_store
 from dragoman.proxy.config.models import Config
-config = Config.model_validate({config!r})
+config = Config.from_values({config!r})
 raise SystemExit(run(config))
 """
 
@@ -95,7 +95,7 @@ async def test_a_proxy_that_cannot_start_has_status_2(
     proxy: Callable[..., Awaitable[Proxy]], capfd: pytest.CaptureFixture[str]
 ) -> None:
     port = (await proxy()).port
-    config = Config.model_validate({"server": {"port": port}})
+    config = Config.from_values({"server": {"port": port}})
     assert await asyncio.to_thread(server_process.run, config) == 2
     assert capfd.readouterr().err.startswith(f"error: cannot listen on 127.0.0.1:{port}: ")
 
@@ -109,12 +109,12 @@ async def test_a_proxy_that_cannot_start_has_status_2(
     ],
 )
 def test_the_greeting_says_where_responses_are_stored(store: JsonObject, line: str) -> None:
-    assert describe_store(Config.model_validate({"store": store}).store) == line
+    assert describe_store(Config.from_values({"store": store}).store) == line
 
 
 @pytest.mark.parametrize("keys", [[], [{"name": "me", "key": "a-client-key"}]])
 def test_requests_to_try_are_shown_if_they_need_no_key(keys: list[JsonObject]) -> None:
     providers: JsonObject = {"mini": {"engine": "local"}}
     models: JsonObject = {"dragoman-mini": {"targets": [{"provider": "mini"}]}}
-    config = Config.model_validate({"keys": keys, "providers": providers, "models": models})
+    config = Config.from_values({"keys": keys, "providers": providers, "models": models})
     assert bool([*suggest_first_requests(config, "http://127.0.0.1:8080")]) == (not keys)

@@ -48,9 +48,9 @@ def test_formatted_sizes_and_durations_parse_back(number: int) -> None:
 
 
 def test_python_code_may_leave_the_unit_out() -> None:
-    assert Timeouts(connect=0.25).connect == 0.25
+    assert Timeouts.from_values({"connect": 0.25}).connect == 0.25
     with pytest.raises(ValidationError):
-        Timeouts(connect=float("inf"))
+        Timeouts.from_values({"connect": float("inf")})
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,7 @@ def test_bad_addresses(url: str, word: str) -> None:
         check_base_url(url)
     assert word in caught.value.message
     with pytest.raises(ValidationError):
-        Provider(dialect="openai", base_url=url)
+        Provider.from_values({"dialect": "openai", "base_url": url})
 
 
 @given(st.text(max_size=30))

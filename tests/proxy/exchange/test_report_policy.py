@@ -19,7 +19,7 @@ async def test_violations_are_counted_and_nothing_is_repaired(stream: bool) -> N
     log = io.BytesIO()
     async with FakeProvider("mindie", profile="documented") as fake:
         provider = {"dialect": "mindie", "base_url": fake.base_url, "profile": "documented"}
-        config = Config.model_validate(
+        config = Config.from_values(
             {
                 "server": {"port": 0, "drain": {"delay": 0.001}},
                 "providers": {"p": provider | {"policy": {"replies": "report"}}},

@@ -175,7 +175,7 @@ async def test_a_model_that_is_not_found_says_nothing_about_the_protocol(
 def _list_called(dialect: str, model: str = "some-model", **provider: Any) -> list[str]:
     given = {"dialect": dialect, "base_url": "http://127.0.0.1", **provider}
     target = {"provider": "p", "model": model}
-    config = Config.model_validate({"providers": {"p": given}, "models": {"m": {"targets": [target]}}})
+    config = Config.from_values({"providers": {"p": given}, "models": {"m": {"targets": [target]}}})
     state = RouterState(config, dialects)
     return sorted(next(state.list_candidates("m", ANYONE)).plan.called)
 
@@ -206,7 +206,7 @@ async def test_what_is_documented_of_a_model_precedes_the_default() -> None:
 async def test_a_pattern_has_the_protocols_of_the_model_that_is_asked_for() -> None:
     provider = {"dialect": "databricks", "base_url": "http://127.0.0.1"}
     models = {"databricks-*": {"targets": [{"provider": "p"}]}}
-    state = RouterState(Config.model_validate({"providers": {"p": provider}, "models": models}), dialects)
+    state = RouterState(Config.from_values({"providers": {"p": provider}, "models": models}), dialects)
     called = [
         sorted(next(state.list_candidates(name, ANYONE)).plan.called)
         for name in ("databricks-gpt-5", "databricks-gte-large-en", "databricks-other")

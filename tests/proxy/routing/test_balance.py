@@ -24,7 +24,7 @@ def create_state(balance: str, *weights: float) -> RouterState:
     providers = {f"p{n}": {"dialect": "openai", "base_url": "http://127.0.0.1:1"} for n in range(len(weights))}
     targets = [{"provider": f"p{n}", "model": "up", "weight": weight} for n, weight in enumerate(weights)]
     models = {"m": {"targets": targets, "balance": balance}}
-    config = Config.model_validate({"providers": providers, "models": models})
+    config = Config.from_values({"providers": providers, "models": models})
     return RouterState(config, dialects, Random(3), create_upstream=NoUpstream)
 
 

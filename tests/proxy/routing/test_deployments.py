@@ -23,7 +23,7 @@ async def two() -> AsyncIterator[tuple[str, FakeProvider]]:
         models = {"colours": {"targets": targets}, "other": {"targets": [{"provider": "p", "model": "other"}]}}
         provider = {"dialect": "azure", "base_url": fake.base_url}
         running = await start(
-            Config.model_validate(
+            Config.from_values(
                 {"server": {"port": 0, "drain": {"delay": 0.001}}, "providers": {"p": provider}, "models": models}
             )
         )
@@ -70,7 +70,7 @@ async def test_the_only_model_needs_no_name() -> None:
         provider = {"dialect": "azure", "base_url": fake.base_url}
         models = {"only": {"targets": [{"provider": "p"}]}}
         running = await start(
-            Config.model_validate(
+            Config.from_values(
                 {"server": {"port": 0, "drain": {"delay": 0.001}}, "providers": {"p": provider}, "models": models}
             )
         )

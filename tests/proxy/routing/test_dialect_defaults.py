@@ -17,7 +17,7 @@ OWN = replace(dialects["openai"], called_profile="documented", default_protocols
 
 def provider(**settings: JsonValue) -> ProviderState:
     given = {"dialect": "openai", "base_url": "http://127.0.0.1/v1", **settings}
-    config = Config.model_validate({"providers": {"p": given}, "models": {"m": {"targets": [{"provider": "p"}]}}})
+    config = Config.from_values({"providers": {"p": given}, "models": {"m": {"targets": [{"provider": "p"}]}}})
     state = RouterState(config, {"openai": OWN}, create_upstream=NoUpstream)
     candidate = next(state.list_candidates("m", ANYONE, None))
     assert candidate.target.profile == candidate.provider.profile

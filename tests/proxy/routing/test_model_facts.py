@@ -15,7 +15,7 @@ from tests.proxy.no_upstream import NoUpstream
 
 def find_candidate(pattern: str, name: str, dialect: str = "databricks", **settings: JsonValue) -> Candidate:
     given = {"dialect": dialect, "base_url": "https://x.cloud.databricks.com", **settings}
-    config = Config.model_validate({"providers": {"p": given}, "models": {pattern: {"targets": [{"provider": "p"}]}}})
+    config = Config.from_values({"providers": {"p": given}, "models": {pattern: {"targets": [{"provider": "p"}]}}})
     return next(RouterState(config, dialects, create_upstream=NoUpstream).list_candidates(name, ANYONE, None))
 
 

@@ -16,7 +16,7 @@ from tests.proxy.no_upstream import NoUpstream
 
 
 def find_target(file: JsonObject, provider: JsonObject, model: JsonObject, target: JsonObject) -> Target:
-    config = Config.model_validate(
+    config = Config.from_values(
         {
             "emulate": file,
             "providers": {"p": {"dialect": "openai", "base_url": "http://127.0.0.1/v1", "emulate": provider}},

@@ -172,7 +172,7 @@ async def test_clients_of_the_proxy_do_not_reach_the_metrics(
 
 
 async def test_other_machines_are_not_served_without_a_key(tmp_path: Path) -> None:
-    config = Config.model_validate(
+    config = Config.from_values(
         {
             "server": {"port": 0, "admin_port": 0, "admin_host": "0.0.0.0"},
             "store": {"kind": "none"},

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import ssl
+from dataclasses import replace
 from pathlib import Path
 from uuid import UUID
 
@@ -102,16 +103,16 @@ async def test_what_takes_too_long_is_told_why_it_ends(
 async def test_a_port_in_use_is_refused(proxy: StartProxy) -> None:
     port = (await proxy()).port
     with pytest.raises(StartError, match=f"cannot listen on 127.0.0.1:{port}: "):
-        await start(Config.model_validate({"server": {"port": port}}))
+        await start(Config.from_values({"server": {"port": port}}))
 
 
 async def test_the_world_is_not_served_without_keys() -> None:
-    config = Config.model_validate({"server": {"host": "0.0.0.0", "port": 0}})
+    config = Config.from_values({"server": {"host": "0.0.0.0", "port": 0}})
     with pytest.raises(StartError, match=r"refusing to listen on 0\.0\.0\.0 without keys"):
         await start(config)
     running = await start(config, insecure=True)
     await running.stop()
-    keyed = config.model_copy(update={"keys": Config.model_validate({"keys": [{"name": "a", "key": "b"}]}).keys})
+    keyed = replace(config, keys=Config.from_values({"keys": [{"name": "a", "key": "b"}]}).keys)
     await (await start(keyed)).stop()
 
 
@@ -122,7 +123,7 @@ async def test_tls_files_that_cannot_be_read(tmp_path: Path) -> None:
             path.write_text(content)
         provider = {"dialect": "openai", "base_url": "https://127.0.0.1", "tls": {"ca": str(path)}}
         with pytest.raises(StartError, match="TLS files"):
-            await start(Config.model_validate({"server": {"port": 0}, "providers": {"p": provider}}))
+            await start(Config.from_values({"server": {"port": 0}, "providers": {"p": provider}}))
 
 
 # TLS
@@ -223,4 +224,4 @@ async def test_what_to_do_if_listening_fails_depends_on_why() -> None:
             ("192.0.2.1", 0, "No network interface of this machine has that address"),
         ):
             with pytest.raises(StartError, match=hint):
-                await start(Config.model_validate({"server": {"host": host, "port": port}}), insecure=True)
+                await start(Config.from_values({"server": {"host": host, "port": port}}), insecure=True)

@@ -190,7 +190,7 @@ def test_names_that_clients_choose_are_bounded(ledger: UsageLedger, monkeypatch:
 def test_a_budget_that_is_used_up_says_when_the_next_begins(
     ledger: UsageLedger, clock: Clock, rules: dict[str, float], message: str, reset: float
 ) -> None:
-    budget = KeyBudget("a", Budget.model_validate(rules), ledger, clock)
+    budget = KeyBudget("a", Budget.from_values(rules), ledger, clock)
     ledger.count(make_record("a", price=Price(input=2, output=10)))
     with pytest.raises(Fault) as caught:
         budget.check()

@@ -173,7 +173,7 @@ async def test_the_proxy_does_not_start_without(tmp_path: Path, content: str | N
     given = {"dialect": "openai", "base_url": "http://127.0.0.1/v1", "api_key_file": str(tmp_path / "key")}
     config = {"server": {"port": 0}, "providers": {"p": given}, "models": {"m": {"targets": [{"provider": "p"}]}}}
     with pytest.raises(StartError, match=said):
-        await start(Config.model_validate(config))
+        await start(Config.from_values(config))
 
 
 def test_paths_begin_at_the_configuration_files_folder(key: Path) -> None:

@@ -346,7 +346,7 @@ async def test_nothing_of_a_token_shows(proxy: StartProxy, house: House) -> None
 def endpoint(house: House, scheme: str = "http", **oauth: JsonValue) -> TokenEndpoint:
     provider = house.provider(**oauth)
     provider["oauth"]["token_url"] = f"{scheme}://127.0.0.1:{house.port}/token"
-    made = Provider.model_validate({"dialect": "openai", **provider, "base_url": f"{scheme}://127.0.0.1:{house.port}"})
+    made = Provider.from_values({"dialect": "openai", **provider, "base_url": f"{scheme}://127.0.0.1:{house.port}"})
     assert made.oauth is not None
     return TokenEndpoint(made, made.oauth)
 
@@ -385,7 +385,7 @@ async def test_who_vouches_for_the_endpoint(tmp_path: Path) -> None:
     near = {"dialect": "openai", **house.provider(), "base_url": f"https://127.0.0.1:{house.port}/v1"}
     near |= {"tls": {"ca": str(tmp_path / "ca.pem")}}
     near["oauth"]["token_url"] = f"https://127.0.0.1:{house.port}/token"
-    provider = Provider.model_validate(near)
+    provider = Provider.from_values(near)
     assert provider.oauth is not None
     assert (await TokenEndpoint(provider, provider.oauth)()).secret == "canary-2"
     listener.close()

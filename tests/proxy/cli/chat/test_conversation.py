@@ -24,7 +24,7 @@ def run_proxy(base_url: str, models: JsonObject, default: str | None = None) -> 
         "providers": {"p": {"dialect": "openai", "base_url": base_url}},
         "models": models,
     }
-    with run_temporary_proxy(Config.model_validate(config)) as url:
+    with run_temporary_proxy(Config.from_values(config)) as url:
         yield ChatClient(f"{url}/v1")
 
 

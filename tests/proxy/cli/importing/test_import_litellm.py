@@ -119,7 +119,7 @@ def test_a_vendor_with_a_dialect_needs_no_litellm(
     env |= {"AZURE_API_BASE": "https://y.openai.azure.com", "DATABRICKS_API_BASE": "https://adb-1.azuredatabricks.net"}
     checked = check(written, env)
     [provider] = checked.config.providers.values()
-    found = provider.model_dump()
+    found = vars(provider)
     assert provider.engine is None and not checked.warnings
     key = provider.api_key and provider.api_key.get_secret_value()
     assert {name: key if name == "api_key" else found[name] for name in expected} == expected

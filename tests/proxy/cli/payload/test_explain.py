@@ -314,7 +314,7 @@ def test_the_served_profile_is_the_configured_one(run: Run, elsewhere: Path) -> 
 async def test_what_is_explained_is_what_is_sent() -> None:
     """The real proxy sends the same to a fake, beside the id of the exchange and what HTTP needs."""
     async with FakeProvider("azure", api_key="sk-canary") as fake:
-        config = Config.model_validate(
+        config = Config.from_values(
             {
                 "server": {"port": 0, "drain": {"delay": 0.001}},
                 "providers": {"p": {"dialect": "azure", "base_url": fake.base_url, "api_key": "sk-canary"}},
@@ -340,7 +340,7 @@ async def test_no_token_is_asked_for_and_no_key_of_a_file_shown(tmp_path: Path) 
     oauth = {"token_url": "https://127.0.0.1:9/token", "client_id": "me", "client_secret": "canary-secret"}
     for credential in ({"oauth": oauth}, {"api_key_file": str(key)}):
         given = {"dialect": "azure", "base_url": "https://host/models", "auth": "bearer", **credential}
-        config = Config.model_validate(
+        config = Config.from_values(
             {"providers": {"p": {**given, "proxy": "http://me:canary@host:1"}}, "models": {"m": TARGETS}}
         )
         data = json.dumps({"model": "m", "messages": [{"role": "user", "content": "x"}]}).encode()

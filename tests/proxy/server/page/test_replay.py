@@ -61,7 +61,7 @@ async def test_another_policy(page: PageClient, rig: RunningProxy, session: aioh
     again = await replay(page, policy={"unsupported": "refuse"})
     assert (again["outcome"], again["fault"]) == ("fault", "unsupported_parameter")
     assert "seed" in again["message"]
-    again = await replay(page, policy={"preset": "lenient"})
+    again = await replay(page, policy={"preset": "lenient", "emulate_completions": "true"})
     assert again["outcome"] == "ok"
     assert (await page.read_latest())["id"] == again["id"]
 
@@ -93,7 +93,15 @@ async def test_another_profile(page: PageClient, rig: RunningProxy, session: aio
     [
         ({"target": "nobody/x"}, "there is no such target"),
         ({"target": "openai/"}, "there is no such target"),
-        ({"policy": {"unsupported": "maybe"}}, "the policy is not valid: unsupported"),
+        (
+            {"policy": {"unsupported": "maybe"}},
+            "the policy is not valid: unsupported cannot be maybe; it is one of: ",
+        ),
+        (
+            {"policy": {"unsupporte": "drop"}},
+            "unsupporte cannot be drop; policies are: preset, ",
+        ),
+        ({"policy": ["drop"]}, "policy must be an object"),
         ({"model": 3}, "model must be a text"),
         ([], "the body must be a JSON object"),
     ],

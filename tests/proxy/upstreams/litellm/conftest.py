@@ -225,7 +225,7 @@ def configured(provider: JsonObject, target: JsonObject | None = None, **rest: J
     server = {"port": 0, "drain": {"delay": 0.001, "timeout": 5}}
     models = {"m": {"targets": targets}}
     once = {"retries": {"attempts": 1}}  # what litellm repeats by itself would be seen
-    return Config.model_validate({"server": server, "providers": {"any": given}, "models": models, **once, **rest})
+    return Config.from_values({"server": server, "providers": {"any": given}, "models": models, **once, **rest})
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from dragoman.proxy.server.lifecycle import StartError, start
 async def test_the_proxy_does_not_start_and_says_what_to_install() -> None:
     provider = {"engine": "litellm", "vendor": "anthropic"}
     models = {"m": {"targets": [{"provider": "any", "model": "claude"}]}}
-    config = Config.model_validate({"server": {"port": 0}, "providers": {"any": provider}, "models": models})
+    config = Config.from_values({"server": {"port": 0}, "providers": {"any": provider}, "models": models})
     with pytest.raises(StartError) as caught:
         await start(config, log_level="critical")
     text = str(caught.value)

@@ -176,7 +176,7 @@ def ask(url):
     return json.load(urllib.request.urlopen(request))["choices"][0]["message"]["content"]
 
 async def main():
-    running = await start(Config.model_validate(json.loads(sys.argv[1])), log_level="critical")
+    running = await start(Config.from_values(json.loads(sys.argv[1])), log_level="critical")
     content = await asyncio.to_thread(ask, running.url)
     running.stop_now.set()
     await running.stop()

@@ -76,7 +76,7 @@ async def local(tiny: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Se
         models = {"m": {"targets": [{"provider": "gpu"}]}}
         parts = {"server": server, "providers": {"gpu": provider}, "models": models, "store": {"kind": "none"}}
         log = io.BytesIO()
-        running = await start(Config.model_validate(parts), log_stream=log)
+        running = await start(Config.from_values(parts), log_stream=log)
         started.append(Local(running, aiohttp.ClientSession(), log))
         return started[-1]
 

@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import tempfile
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -20,9 +21,9 @@ from .conftest import Local, Serve
 
 async def reload(local: Local, **changes: JsonValue) -> bool:
     """Read the running configuration again, with other settings of the provider or of the file."""
-    running = json.loads(local.running.config.model_dump_json())
+    running = asdict(local.running.config)
     provider = {**running["providers"]["gpu"], **changes.pop("provider", {})}
-    config = Config.model_validate({**running, "providers": {"gpu": provider}, **changes})
+    config = Config.from_values({**running, "providers": {"gpu": provider}, **changes})
     local.running.reloader._source = lambda: CheckedConfig(config, ())
     return await local.running.reloader.reload("a test")
 
