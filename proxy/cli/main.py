@@ -37,6 +37,13 @@ def main() -> None:
         del os.environ["DRAGOMAN_PORT"]  # Kubernetes sets it if a service is called dragoman
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # plugins would read the metadata of every package
     gc.set_threshold(500_000, 20, 100)  # imported modules stay in memory: no start makes so many objects
+    if sys.argv[1:2] == ["serve"] and hasattr(os, "fork"):
+        from .serve_apart import serve_apart
+
+        try:
+            sys.exit(serve_apart())
+        except KeyboardInterrupt:
+            sys.exit(130)
     from .application import NAMES, make_app
 
     called = [word for word in sys.argv[1:2] if word in NAMES]

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from textwrap import wrap
 
 from dragoman.local_engine import embedded
-from dragoman.proxy.config.environment import describe_variables
 from dragoman.proxy.config.models import Config, Store
 from dragoman.proxy.config.values import format_seconds
 from dragoman.proxy.conversations.stores.factory import store_path
@@ -28,6 +27,8 @@ Or install the local engine, which serves a small model at once: {embedded.INSTA
 
 def explain_missing_configuration() -> str:
     """Why there is no configuration, and how to get one."""
+    from dragoman.proxy.config.environment import describe_variables
+
     ways = f"Write a file (dragoman init) or name one (--config FILE); or set {describe_variables()}."
     lines = ["no provider in the environment.", *wrap(ways, _WIDTH)]
     return "\n".join(lines) + _NO_ENGINE * bool(embedded.missing_libraries())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -14,10 +14,11 @@ import typer
 
 from dragoman.schemas import all_profiles
 
+from .configuration_source import Report
 from .terminal import remove_controls
 
 if TYPE_CHECKING:
-    from dragoman.proxy.config.load import CheckedConfig
+    from dragoman.proxy.config.checked_config import CheckedConfig
     from dragoman.proxy.config.problems import Problem
 
 __all__ = [
@@ -27,7 +28,6 @@ __all__ = [
     "Format",
     "Insecure",
     "Profile",
-    "Report",
     "exit_on_config_errors",
     "exit_with_error",
     "format_count",
@@ -40,8 +40,6 @@ __all__ = [
 DEFAULT_FILE = Path("dragoman.yaml")
 
 Format: TypeAlias = Literal["text", "json", "github"]
-Report: TypeAlias = "Callable[[Sequence[Problem]], None]"
-"""Tells whoever needs to know about problems that are no errors."""
 if TYPE_CHECKING:
     Profile: TypeAlias = str
 else:
@@ -77,8 +75,9 @@ def load_configuration(file: Path | None, env: dict[str, str], insecure: bool) -
     Raises ConfigErrors. Exits with status 2 if none of the three exists.
     """
     from dragoman.local_engine import embedded
+    from dragoman.proxy.config.checked_config import CheckedConfig
     from dragoman.proxy.config.environment import find_incomplete_variables, load_from_environment
-    from dragoman.proxy.config.load import CheckedConfig, check
+    from dragoman.proxy.config.load import check
 
     from .onboarding import describe_origin, explain_missing_configuration
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from .access import check_access
-from .document import ConfigText, Document
+from .checked_config import CheckedConfig
+from .document import Document
 from .engines import check_engines
 from .litellm import refuse_litellm_file
 from .literals import warn_about_literal_secrets
@@ -22,16 +23,6 @@ from .variables import substitute_variables
 from .yaml_reader import parse_document, read_document
 
 __all__ = ["CheckedConfig", "ConfigErrors", "Problem", "check", "check_text", "load"]
-
-
-@dataclass(frozen=True, slots=True)
-class CheckedConfig:
-    """A valid configuration, the warnings about it, the files that it was read from, and the first one's text."""
-
-    config: Config
-    warnings: tuple[Problem, ...]
-    files: tuple[Path, ...] = ()
-    text: ConfigText | None = None
 
 
 def load(path: Path, env: Mapping[str, str]) -> Config:

@@ -23,10 +23,10 @@ from typing import Any, TypeAlias
 from urllib.parse import urlsplit
 
 from dragoman.adapters.call import JsonObject
+from dragoman.proxy.config.checked_config import CheckedConfig
 from dragoman.proxy.config.difference import keep_fixed_settings, list_changes
 from dragoman.proxy.config.document import ConfigText
 from dragoman.proxy.config.keyfile import FileStamp, read_stamp
-from dragoman.proxy.config.load import CheckedConfig
 from dragoman.proxy.config.models import Config, Provider
 from dragoman.proxy.config.problems import ConfigErrors, Problem
 from dragoman.proxy.telemetry.log import Log

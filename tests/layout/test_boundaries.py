@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -61,7 +62,10 @@ finally:
     print(*sys.modules)
 """
 NOT_TO_SERVE = (
-    "typer.rich_utils",
+    "typer",
+    "pydantic",
+    "pydantic_core",
+    "ruamel",
     "aiohttp.web",
     "dragoman.local_engine.model_folder.folder",
     "dragoman.proxy.upstreams.litellm",
@@ -72,10 +76,10 @@ NOT_TO_SERVE = (
     "jinja2",
     "httpx",
 )
-"""Not even with the first answer, if the configuration names neither a store nor an engine."""
+"""Neither with the first answer nor with a reload, if the configuration names neither a store nor an engine."""
 
-OF_SERVE = {"application", "main", "onboarding", "options", "serve", "server_process", "terminal"}
-"""The modules of the command line that `serve` loads: none of another command."""
+OF_SERVE = {"configuration_source", "main", "onboarding", "serve_apart", "server_process"}
+"""The modules of the command line that the process has which serves."""
 
 
 def loaded(script: str, name: str) -> set[str]:
@@ -111,8 +115,8 @@ def test_a_server_without_an_engine_loads_nothing_heavy() -> None:
     assert not modules & {"litellm", "onnxruntime", "openai"}
 
 
-async def test_the_first_answer_needs_nothing_heavy(tmp_path: Path) -> None:
-    """The whole command: what it loads is most of the time from its start to its first answer."""
+async def test_serving_and_reloading_need_nothing_heavy(tmp_path: Path) -> None:
+    """The whole command. What it loads is most of its memory, and of the time from its start to its first answer."""
     config = tmp_path / "dragoman.yaml"
     async with FakeProvider("openai") as fake:
         config.write_text(OVER_HTTP.replace("http://127.0.0.1:9/v1", fake.base_url))
@@ -129,6 +133,9 @@ async def test_the_first_answer_needs_nothing_heavy(tmp_path: Path) -> None:
                 session.post(f"{url[0]}/v1/chat/completions", json=body) as answer,
             ):
                 assert (answer.status, (await answer.json())["model"]) == (200, "m")
+            process.send_signal(signal.SIGHUP)
+            while b'"event":"reloaded"' not in (line := await process.stderr.readline()):
+                assert line, "it was not reloaded"
             process.terminate()
             said, _ = await asyncio.wait_for(process.communicate(), 20)
         finally:

@@ -10,7 +10,7 @@ import pytest
 
 from dragoman.local_engine import embedded
 from dragoman.proxy.cli import server_process
-from dragoman.proxy.config.load import CheckedConfig
+from dragoman.proxy.config.checked_config import CheckedConfig
 from dragoman.proxy.config.models import Config
 from dragoman.proxy.config.problems import ConfigErrors
 

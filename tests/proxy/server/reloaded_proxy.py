@@ -13,7 +13,8 @@ from pathlib import Path
 import aiohttp
 
 from dragoman.contract.json_types import JsonObject, JsonValue
-from dragoman.proxy.config.load import CheckedConfig, check
+from dragoman.proxy.config.checked_config import CheckedConfig
+from dragoman.proxy.config.load import check
 from dragoman.proxy.server.lifecycle import RunningProxy, start
 
 __all__ = ["EchoProvider", "Reloaded", "ask", "serve_file"]

@@ -16,7 +16,8 @@ import aiohttp
 import pytest
 
 from dragoman.contract.json_types import JsonObject, JsonValue
-from dragoman.proxy.config.load import CheckedConfig, ConfigErrors, Problem
+from dragoman.proxy.config.checked_config import CheckedConfig
+from dragoman.proxy.config.problems import ConfigErrors, Problem
 
 from .reloaded_proxy import Reloaded, ask, serve_file
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from dragoman.contract.json_types import JsonObject, JsonValue
-from dragoman.proxy.config.load import CheckedConfig
+from dragoman.proxy.config.checked_config import CheckedConfig
 from dragoman.proxy.config.models import Config
 from dragoman.proxy.upstreams.supervision.supervisor import Supervisor
 

@@ -1,0 +1,69 @@
+"""`dragoman serve` as two processes. One reads the command line and the configuration, and ends; the other one imports
+the server meanwhile, and serves. So the libraries that only reading needs take no memory while the proxy runs, and the
+start takes as long as the slower of the two.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+import sys
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import Any, NoReturn
+
+__all__ = ["import_server", "serve_apart"]
+
+
+def serve_apart() -> int:
+    """Run the command `serve` of `sys.argv`. Returns the exit status. No thread may run."""
+    read_end, write_end = os.pipe()
+    reader = os.fork()
+    if reader == 0:
+        os.close(read_end)
+        _read(write_end)
+    os.close(write_end)
+    try:
+        run = import_server()
+        with open(read_end, "rb") as pipe:
+            sent = pipe.read()
+    except BaseException:  # KeyboardInterrupt above all
+        os.kill(reader, signal.SIGTERM)
+        raise
+    status = os.waitstatus_to_exitcode(os.waitpid(reader, 0)[1])
+    if status < 0:
+        print(f"error: signal {-status} ended the process that reads the configuration", file=sys.stderr)
+        return 2
+    return run(**pickle.loads(sent)) if sent and not status else status
+
+
+def import_server() -> Callable[..., int]:
+    """What runs the server. No file with certificate authorities is read before a provider needs them."""
+    from dragoman.proxy.http.authorities import defer_authorities
+
+    with defer_authorities():
+        from .server_process import run
+    return run
+
+
+def _read(pipe: int) -> NoReturn:
+    """Run the command in the other process, which sends what it would serve, and ends."""
+    from .application import make_app
+
+    def send(arguments: Mapping[str, Any]) -> None:
+        with suppress(BrokenPipeError), open(pipe, "wb") as stream:  # the process that serves has been ended
+            pickle.dump(arguments, stream)
+
+    status = 1
+    try:
+        make_app(["serve"])(prog_name="dragoman", obj=send)
+    except SystemExit as end:
+        status = end.code if isinstance(end.code, int) else int(end.code is not None)
+    except BaseException:  # noqa: BLE001 - it ends as an interpreter does
+        sys.excepthook(*sys.exc_info())
+    finally:
+        for stream in (sys.stdout, sys.stderr):
+            if stream is not None:
+                stream.flush()
+        os._exit(status)

@@ -1,0 +1,84 @@
+"""`dragoman serve` as two processes: whatever happens to one, the other ends as a single one would."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from .conftest import GOOD, MAIN, run_python
+from .test_main import interrupt, open_for_writing
+
+SERVE = ("-c", MAIN, "serve")
+
+
+def test_warnings_and_errors_are_printed_once(empty_folder: Path) -> None:
+    (empty_folder / "dragoman.yaml").write_text("sever: {}\n" + GOOD.replace("/v1", ""))
+    run = run_python(*SERVE)
+    assert (run.returncode, run.stdout) == (2, "")
+    assert run.stderr.count("error[unknown-key]") == 1
+    assert run.stderr.endswith("dragoman.yaml: 1 error, 1 warning\n")
+
+
+def test_help_has_status_0(empty_folder: Path) -> None:
+    run = run_python(*SERVE, "--help")
+    assert (run.returncode, run.stderr) == (0, "")
+    assert "Serve the configured models." in run.stdout
+
+
+def test_a_closed_standard_output_changes_nothing(empty_folder: Path) -> None:
+    (empty_folder / "dragoman.yaml").write_text("sever: {}\n")
+    words = [sys.executable, *SERVE]
+    run = subprocess.run(["sh", "-c", 'exec "$@" >&-', "sh", *words], stderr=subprocess.PIPE, text=True, timeout=60)
+    assert run.returncode == 2
+    assert "error[unknown-key]" in run.stderr
+
+
+@pytest.mark.parametrize(
+    ("failure", "status", "text"),
+    [
+        ("raise ValueError('unexpected')", 1, "ValueError: unexpected"),
+        ("import os; os.kill(os.getpid(), 9)", 2, "error: signal 9 ended the process that reads the configuration"),
+    ],
+)
+def test_a_reader_that_fails_says_why(failure: str, status: int, text: str, empty_folder: Path) -> None:
+    (empty_folder / "dragoman.yaml").write_text(GOOD)
+    script = (
+        "from dragoman.proxy.cli import configuration_source\n"
+        f"def read(*args):\n    {failure}\n"
+        f"configuration_source.ConfigurationSource.read = read\n{MAIN}"
+    )
+    run = run_python("-c", script, "serve")
+    assert run.returncode == status
+    assert text in run.stderr
+
+
+def test_an_interrupt_ends_both(empty_folder: Path) -> None:
+    """The reader waits for a named pipe without a writer."""
+    os.mkfifo(empty_folder / "pipe.yaml")
+    unignored = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
+    words = (sys.executable, "-c", f"{unignored}; {MAIN}", "serve", "--config", "pipe.yaml")
+    with subprocess.Popen(words, stderr=subprocess.PIPE) as process:
+        writer = open_for_writing(empty_folder / "pipe.yaml", process)
+        try:
+            assert interrupt(process) == 130
+            wait_until_broken(writer)
+        finally:
+            process.kill()
+            os.close(writer)
+
+
+def wait_until_broken(writer: int) -> None:
+    """Wait until nobody reads the pipe any more."""
+    deadline = time.monotonic() + 20
+    while time.monotonic() < deadline:
+        try:
+            os.write(writer, b"\n")
+        except BrokenPipeError:
+            return
+        time.sleep(0.01)
+    pytest.fail("the reader still runs")
