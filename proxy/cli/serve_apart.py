@@ -18,6 +18,8 @@ __all__ = ["import_server", "serve_apart"]
 
 def serve_apart() -> int:
     """Run the command `serve` of `sys.argv`. Returns the exit status. No thread may run."""
+    from dragoman.proxy.config import models  # noqa: F401 - both need them
+
     read_end, write_end = os.pipe()
     reader = os.fork()
     if reader == 0:
