@@ -48,7 +48,7 @@ def init(
         env |= typed
         has_model = embedded.can_answer()
         if not chosen and not has_model:
-            from .onboarding import explain_missing_configuration
+            from .without_file import explain_missing_configuration
 
             exit_with_error(f"there is nothing to write: {explain_missing_configuration()}")
         found = [_describe(provider, env) for provider in chosen]

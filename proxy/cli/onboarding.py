@@ -1,9 +1,8 @@
-"""Messages at the start of the proxy: what it serves, and what to do next."""
+"""Messages at the start of the proxy: what it serves, and what to try first."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from textwrap import wrap
 
 from dragoman.local_engine import embedded
 from dragoman.proxy.config.models import Config, Store
@@ -12,34 +11,11 @@ from dragoman.proxy.conversations.stores.factory import store_path
 
 __all__ = [
     "describe_models",
-    "describe_origin",
     "describe_store",
-    "explain_missing_configuration",
     "suggest_first_requests",
 ]
 
 _MAX_NAMES = 12  # names of models in one line
-
-_WIDTH = 120
-_NO_ENGINE = f"""
-Or install the local engine, which serves a small model at once: {embedded.INSTALL}"""
-
-
-def explain_missing_configuration() -> str:
-    """Why there is no configuration, and how to get one."""
-    from dragoman.proxy.config.environment import describe_variables
-
-    ways = f"Write a file (dragoman init) or name one (--config FILE); or set {describe_variables()}."
-    lines = ["no provider in the environment.", *wrap(ways, _WIDTH)]
-    return "\n".join(lines) + _NO_ENGINE * bool(embedded.missing_libraries())
-
-
-def describe_origin(config: Config) -> str:
-    """Where a configuration without a file comes from."""
-    providers = [name for name, provider in config.providers.items() if provider.engine is None]
-    if not providers:
-        return f"no provider in the environment either, so {embedded.NAME} answers"
-    return f"from the environment: {', '.join(providers)}"
 
 
 def describe_models(config: Config) -> str:

@@ -74,24 +74,13 @@ def load_configuration(file: Path | None, env: dict[str, str], insecure: bool) -
 
     Raises ConfigErrors. Exits with status 2 if none of the three exists.
     """
-    from dragoman.local_engine import embedded
-    from dragoman.proxy.config.checked_config import CheckedConfig
-    from dragoman.proxy.config.environment import find_incomplete_variables, load_from_environment
+    if file is None and not DEFAULT_FILE.exists():
+        from .without_file import load_without_file
+
+        return load_without_file(env, insecure)
     from dragoman.proxy.config.load import check
 
-    from .onboarding import describe_origin, explain_missing_configuration
-
-    if file is not None or DEFAULT_FILE.exists():
-        return check(file or DEFAULT_FILE, env, insecure=insecure)
-    for hint in find_incomplete_variables(env):
-        print(f"note: {hint}", file=sys.stderr)
-    config = load_from_environment(env, insecure=insecure, embedded=embedded.can_answer())
-    if config is None:
-        exit_with_error(
-            f"there is nothing to serve: no {DEFAULT_FILE} in {Path.cwd()}, and {explain_missing_configuration()}"
-        )
-    print(f"no {DEFAULT_FILE} here; {describe_origin(config)}", file=sys.stderr)
-    return CheckedConfig(config, ())
+    return check(file or DEFAULT_FILE, env, insecure=insecure)
 
 
 def read_environment(

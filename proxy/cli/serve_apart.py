@@ -18,7 +18,9 @@ __all__ = ["import_server", "serve_apart"]
 
 def serve_apart() -> int:
     """Run the command `serve` of `sys.argv`. Returns the exit status. No thread may run."""
-    from dragoman.proxy.config import models  # noqa: F401 - both need them
+    from dragoman.proxy.config import checked_config  # noqa: F401 - both processes need it
+
+    from . import configuration_source  # noqa: F401 - the same
 
     read_end, write_end = os.pipe()
     reader = os.fork()
