@@ -25,7 +25,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import orjson
 
@@ -52,7 +52,7 @@ __all__ = [
     "may_be_deeper",
     "read_any",
     "read_object",
-    "read_object_and_text",
+    "read_plain_object",
     "read_right_object",
 ]
 
@@ -87,14 +87,8 @@ _NOT_JSON = re.compile(r"NaN|Infinity|undefined|None\b|True\b|False\b")
 
 
 def read_object(raw: bytes, most: int = VALUE_LIMIT) -> JsonObject:
-    """As `read_object_and_text`, without the text. Raises Fault."""
-    return read_object_and_text(raw, most)[0]
-
-
-def read_object_and_text(raw: bytes, most: int | None = VALUE_LIMIT) -> tuple[JsonObject, bytes]:
-    """Parse a client's body, of at most `most` values (`json_structure.exceeds_values`); None if the caller knows that
-    it has few. A UTF-8 byte order mark is skipped. Return also the text that orjson writes for the value; empty for a
-    large body.
+    """Parse a client's body, of at most `most` values (`json_structure.exceeds_values`). A UTF-8 byte order mark is
+    skipped.
 
     Raises Fault `too_large`, or `invalid_request` with one of SYNTAX_CODES, or `invalid_type` for no object.
     Lines, columns (in characters) and bytes in its message count from 1, 1 and 0; `path` is set if the fault has one.
@@ -109,16 +103,32 @@ def read_object_and_text(raw: bytes, most: int | None = VALUE_LIMIT) -> tuple[Js
         raise _fault("invalid_type", f"The body is not valid: expected object, got {_json_type(value)}")
     if is_too_deep(value, short):
         raise _too_deep()
-    written = orjson.dumps(value) if len(text) <= _LARGE else b""
-    if not written or _is_spelled_differently(text, written):
+    if len(text) > _LARGE or _is_spelled_differently(text, orjson.dumps(value)):
         _check_spelling(text, short, value, skipped)
+    return cast(JsonObject, value)
+
+
+def read_plain_object(text: bytes, most: int | None) -> tuple[JsonObject, bytes] | None:
+    """As `read_object`, with the text that orjson writes for the value; None if `read_object` refuses the body, or has
+    to parse it once more. To say why takes much longer than to parse a body. `most` is None if the caller knows that
+    the body has few values."""
+    try:
+        value, short = _parse(text, most)
+    except (orjson.JSONDecodeError, Fault):
+        return None
+    if type(value) is not dict or is_too_deep(value, short):
+        return None
+    written = orjson.dumps(value)
+    if _is_spelled_differently(text, written):
+        outline = get_outline(short)
+        if _has_duplicates(outline, value) or has_long_number(outline):
+            return None
     return value, written
 
 
 def read_right_object(raw: bytes) -> JsonObject:
     """As `read_object`, for a body that it is known to accept: nothing is checked."""
-    value: JsonObject = parse_json(raw.removeprefix(BOM))
-    return value
+    return cast(JsonObject, parse_json(raw.removeprefix(BOM)))
 
 
 def _parse(text: bytes, most: int | None) -> tuple[Any, bytes]:
@@ -195,7 +205,7 @@ def _check_spelling(text: bytes, short: bytes, value: JsonObject, skipped: int) 
     """Check a text that orjson writes differently, or that is large; `short` has the same outside of its strings.
     Raises Fault for a duplicate key or a number out of range."""
     outline = get_outline(short)
-    has_duplicates = outline.count(b":") != _count_keys(value)
+    has_duplicates = _has_duplicates(outline, value)
     if not has_duplicates and not has_long_number(outline):
         return
     if _is_searchable(text):
@@ -204,6 +214,10 @@ def _check_spelling(text: bytes, short: bytes, value: JsonObject, skipped: int) 
         raise _fault("duplicate_key", "An object in the body has the same key more than once; leave one out")
     elif _has_big_integer(outline):
         raise _fault("number_out_of_range", "A number in the body is out of range: it does not fit in 64 bits")
+
+
+def _has_duplicates(outline: bytes, value: JsonObject) -> bool:
+    return outline.count(b":") != _count_keys(value)
 
 
 def _count_keys(value: JsonObject) -> int:

@@ -47,7 +47,7 @@ from .attempts import try_targets
 from .body_judge import Question
 from .context import RequestContext
 from .downstream import DownstreamResponse, create_downstream_response
-from .large_bodies import BodyWorker, is_large
+from .large_bodies import SMALL, BodyWorker, is_large
 from .short_way import NOTHING_DONE, Leftover, take_short_way
 
 __all__ = ["Exchange"]
@@ -149,7 +149,7 @@ class Exchange:
         try:
             left: StreamResponse | Leftover = NOTHING_DONE
             if self._is_plain:
-                left = await take_short_way(*common, self.deadline, record, self._store)
+                left = await take_short_way(*common, self.deadline, record, self._store, self._worker)
             return await self._serve(self._open_context(left), left) if isinstance(left, Leftover) else left
         except (Fault, asyncio.CancelledError) as error:
             return await self._refuse(self.deadline.as_fault(error))
@@ -218,10 +218,14 @@ class Exchange:
         ctx.record.request_bytes = len(body)
         if left.parsed is not None:
             ctx.pipeline.receive_object(left.parsed, find_task)
-        elif not isinstance(body, bytes) or is_large(body):
+        elif not isinstance(body, bytes) or is_large(body) or self._is_doubtful(body, left):
             await self._receive_large(ctx, body)
         else:
             ctx.pipeline.receive(body, find_task, server.value_limit)
+
+    def _is_doubtful(self, body: bytes, left: Leftover) -> bool:
+        """Whether something may be wrong with a request that is not large, so that to say what may take long."""
+        return len(body) > SMALL and (left.body is not None or self._worker.wants(body))
 
     async def _count(self, ctx: RequestContext, limiter: Limiter) -> None:
         """Count the request. Every response says what its key has left. Raises Fault."""

@@ -27,7 +27,7 @@ from dragoman.proxy.http.large_body import LargeBody
 
 from .body_judge import BodyJudge, Question, Report, Verdict
 
-__all__ = ["LARGE", "SWITCH", "BodyWorker", "is_large"]
+__all__ = ["LARGE", "SMALL", "SWITCH", "BodyWorker", "is_large"]
 
 LARGE = 64 * 1024
 """Bytes of a body, or of an event, from which on the thread works on it."""
@@ -35,8 +35,11 @@ LARGE = 64 * 1024
 SWITCH = 0.0001
 """Seconds after which the other one runs: the thread or the event loop."""
 
-_SMALL = 8 * 1024
+SMALL = 8 * 1024
+"""Bytes of a request up to which it is never large."""
+
 _MANY = 1_500  # values that make a smaller body a large one, also if their marks are inside strings
+_SOME = 300  # values that do so while large requests are refused: to say what is wrong with them takes milliseconds
 _RETRY_AFTER = 1.0
 
 _T = TypeVar("_T")
@@ -58,6 +61,11 @@ class BodyWorker:
         if self._waiting >= self.most_waiting:
             text = f"{self._waiting} large requests wait to be read (server.limits.large_requests)"
             raise Fault("overloaded", text, code="overloaded", retry_after=_RETRY_AFTER)
+
+    def wants(self, body: bytes) -> bool:
+        """Whether `read` is to read a request before anyone else does: large ones are refused, and it is one of those
+        that take long."""
+        return self._judge.is_ready and (is_large(body) or (len(body) > SMALL and may_exceed_values(body, _SOME)))
 
     async def read(self, read: Callable[[bytes, bool], _T], question: Question, body: bytes | LargeBody) -> _T:
         """What `read` makes of a large request, and of whether its JSON is known to be right. Raises Fault, from `read`
@@ -121,7 +129,7 @@ class BodyWorker:
 def is_large(body: bytes) -> bool:
     """Whether a body takes so long that others would notice."""
     size = len(body)
-    return size > LARGE or (size > _SMALL and may_exceed_values(body, _MANY))
+    return size > LARGE or (size > SMALL and may_exceed_values(body, _MANY))
 
 
 def _do(work: Callable[[], _T], outcome: list[_T], failed: list[BaseException]) -> None:

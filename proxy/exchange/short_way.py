@@ -25,7 +25,7 @@ from dragoman.adapters.compact_text import replace_model
 from dragoman.adapters.extras import EXTRA_PARAMETERS
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.json_structure import may_exceed_values
-from dragoman.adapters.jsontext import BOM, read_object_and_text
+from dragoman.adapters.jsontext import BOM, read_plain_object
 from dragoman.adapters.pipeline import SingleCall, SingleReply, begin_call, has_plain_head
 from dragoman.adapters.routes import Route
 from dragoman.proxy.config.models import Server
@@ -46,7 +46,7 @@ from dragoman.proxy.telemetry.tracing import TRACE
 from dragoman.proxy.upstreams.interface import UpstreamResponse
 
 from .early_call import EarlyCall
-from .large_bodies import LARGE
+from .large_bodies import LARGE, SMALL, BodyWorker
 
 __all__ = ["NOTHING_DONE", "Leftover", "allows_short_way", "take_short_way"]
 
@@ -83,6 +83,7 @@ async def take_short_way(
     deadline: Deadline,
     record: ExchangeRecord,
     store: ResponseStore | None,
+    worker: BodyWorker,
 ) -> StreamResponse | Leftover:
     """The client's response to a request whose head `allows_short_way`, or what is left to do. Raises what `send_large`
     raises, Fault if the body does not come or the response cannot be stored, and CancelledError if the client has
@@ -102,12 +103,12 @@ async def take_short_way(
     if not isinstance(raw, bytes) or len(raw) > _LARGEST or raw[:3] == BOM:
         return Leftover(caller, raw)
     is_counted = len(raw) > LARGE
-    if is_counted and may_exceed_values(raw, most):
+    if (is_counted and may_exceed_values(raw, most)) or (len(raw) > SMALL and worker.wants(raw)):
         return Leftover(caller, raw)
-    try:
-        body, text = read_object_and_text(raw, None if is_counted else most)
-    except Fault:
+    found = read_plain_object(raw, None if is_counted else most)
+    if found is None:
         return Leftover(caller, raw)
+    body, text = found
     candidate = state.find_only_target(body.get("model"), caller)
     if candidate is None or body.get("stream") is True:
         return Leftover(caller, raw, body, candidate)
@@ -120,13 +121,13 @@ async def take_short_way(
         return Leftover(caller, raw, body, candidate)
     record.model, record.request_bytes = body["model"], len(raw)
     written = replace_model(text, body, single.call.body)
-    found = await _make_call(candidate, single, written, deadline, record)
-    if isinstance(found, EarlyCall):
-        return Leftover(caller, raw, body, candidate, found)
-    del raw, text, written, body, single
-    if keeper is not None and found.record is not None:
-        await keeper.save(found.record)
-    return await _send(request, headers, found, server, deadline, record)
+    reply = await _make_call(candidate, single, written, deadline, record)
+    if isinstance(reply, EarlyCall):
+        return Leftover(caller, raw, body, candidate, reply)
+    del raw, text, written, body, single, found
+    if keeper is not None and reply.record is not None:
+        await keeper.save(reply.record)
+    return await _send(request, headers, reply, server, deadline, record)
 
 
 def allows_short_way(headers: Mapping[str, str], raw_path: str, route: Route, server: Server) -> bool:

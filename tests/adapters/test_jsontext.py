@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dragoman.adapters.faults import Fault
-from dragoman.adapters.jsontext import MAX_DEPTH, SYNTAX_CODES, read_any, read_object
+from dragoman.adapters.jsontext import MAX_DEPTH, SYNTAX_CODES, read_any, read_object, read_plain_object
 from dragoman.contract.json_types import JsonValue
 from tests.adapters.step_count import count_steps
 from tests.tables import for_each
@@ -271,3 +271,32 @@ def test_a_large_text_is_not_written_to_be_checked(
         assert read_object(raw) == json.loads(raw)
     else:
         assert refused(raw).code == code
+
+
+MEMBERS = (
+    '"a":1',
+    '"b" : [{}, "x"]',
+    '"\\u0061":"\\u00e9"',
+    '"c":1e400',
+    '"c":123456789012345678901',
+    '"d":0.1234567890123456789',
+)
+MEMBERS += ('"e":{"a":1,"a":2}', '"f":"{[,:"', '"g":' + "[" * 130 + "]" * 130, "oops", '"h":[' + "[]," * 30 + "0]")
+
+
+@given(st.lists(st.sampled_from(MEMBERS), max_size=4), st.sampled_from(["{%s}", "{ %s }", "[%s]", "{%s", "{%s}\n"]))
+def test_a_plain_object_is_what_read_object_gives(members: list[str], frame: str) -> None:
+    raw = (frame % ",".join(members)).encode()
+    found = read_plain_object(raw, 40)
+    try:
+        value = read_object(raw, 40)
+    except Fault:
+        assert found is None
+    else:
+        assert found is None or found == (value, orjson.dumps(value))
+
+
+@pytest.mark.parametrize("raw", [b'{"a":1}', b'{ "a" : "\\u00e9 {\\"" }', b'{"a": [1.5, -2e3, null], "b": {}}\n'])
+def test_what_clients_send_is_plain(raw: bytes) -> None:
+    value = json.loads(raw)
+    assert read_plain_object(raw, 40) == read_plain_object(raw, None) == (value, orjson.dumps(value))

@@ -21,13 +21,13 @@ from typing import Any, TypeAlias, cast
 import orjson
 import pytest
 
-from dragoman.adapters import dialects
+from dragoman.adapters import dialects, jsontext
 from dragoman.adapters.call import Call
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.pipeline import Pipeline, pipeline
 from dragoman.adapters.routes import Route, RouteTable
 from dragoman.contract.json_types import JsonObject
-from dragoman.proxy.exchange import body_judge
+from dragoman.proxy.exchange import body_judge, short_way
 from dragoman.proxy.exchange.body_judge import BodyJudge
 from dragoman.proxy.exchange.judge_process import judge, read_fault
 from dragoman.proxy.http.large_body import LargeBody
@@ -169,6 +169,32 @@ async def test_a_large_body_that_the_process_admits_is_served(judging: Proxy) ->
 
 async def test_what_the_process_admits_is_served(judging: Proxy) -> None:
     assert (await judging.ask(user=LONG)).status == 200
+
+
+async def test_the_process_judges_smaller_requests_of_many_values(
+    judging: Proxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module, name in ((short_way, "read_plain_object"), (Pipeline, "receive"), (Pipeline, "receive_object")):
+        monkeypatch.setattr(module, name, lambda *_: pytest.fail("the proxy read it"))
+    answer = await judging.ask(stop={f"unknown key {number:20}": number for number in range(400)})
+    assert (answer.status, answer.error["param"]) == (400, "stop")
+
+
+async def test_without_the_process_the_event_loop_does_not_say_what_is_wrong_with_them(
+    proxy: StartProxy, upstream: StartUpstream, wire: Wire, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    explain, threads = jsontext._explain, []
+
+    def watch(*arguments: Any) -> Fault:
+        threads.append(threading.current_thread())
+        return explain(*arguments)
+
+    monkeypatch.setattr(jsontext, "_explain", watch)
+    p = await proxy(await upstream(wire.ok), speak=dialects)
+    body = b'{"model": "m", "stop": [%b1]}' % (b"1e400," * 2_000)
+    async with p.session.post(p.url, data=body, headers={"content-type": "application/json"}) as response:
+        assert (response.status, (await response.json())["error"]["code"]) == (400, "number_out_of_range")
+    assert [one.name.startswith("large-bodies") for one in threads] == [True]
 
 
 async def test_what_the_process_has_checked_is_not_checked_again(

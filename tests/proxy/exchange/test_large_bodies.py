@@ -228,7 +228,7 @@ async def test_what_is_wrong_in_a_large_body_is_answered_as_in_a_small_one(
 async def test_a_body_of_many_values_is_not_parsed_in_the_event_loop(
     proxy: StartProxy, upstream: StartUpstream, wire: Wire, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(short_way, "read_object_and_text", lambda *args: pytest.fail("it was parsed"))
+    monkeypatch.setattr(short_way, "read_plain_object", lambda *args: pytest.fail("it was parsed"))
     p = await proxy(await upstream(wire.ok), speak=dialects)
     assert (await p.ask(stop=[""] * 30_000)).status == 400
 
