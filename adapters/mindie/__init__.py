@@ -6,7 +6,7 @@ import re
 
 from dragoman.adapters.dialect import Dialect
 from dragoman.adapters.listing import ModelList
-from dragoman.adapters.providers import BaseAddress
+from dragoman.adapters.providers import BaseAddress, EnvironmentProvider
 
 from .chat import CALLED
 from .chat_served import SERVED
@@ -25,4 +25,7 @@ DIALECT = Dialect(
     information=INFORMATION,
     base_address=BaseAddress("/v1/chat/completions", re.compile(r"/v1(/chat(/completions)?)?$")),
     model_list=ModelList("/v1/models"),
+    environment=(
+        EnvironmentProvider("mindie", ("MINDIE_API_KEY",), "${MINDIE_BASE_URL:-https://127.0.0.1:1025}", ("chat",)),
+    ),
 )

@@ -18,8 +18,8 @@ _COMMANDS: Mapping[str, tuple[str, str]] = {
         ".serve",
         "dragoman serve --config dragoman.yaml --env-file .env. Without a file, providers come from"
         " OPENAI_API_KEY, DATABRICKS_HOST and DATABRICKS_TOKEN, AZURE_INFERENCE_ENDPOINT and"
-        " AZURE_INFERENCE_CREDENTIAL, AZURE_OPENAI_ENDPOINT and AZURE_OPENAI_API_KEY, ANTHROPIC_API_KEY; the small"
-        " model dragoman-mini is served as well.",
+        " AZURE_INFERENCE_CREDENTIAL, AZURE_OPENAI_ENDPOINT and AZURE_OPENAI_API_KEY, MINDIE_API_KEY,"
+        " ANTHROPIC_API_KEY; the small model dragoman-mini is served as well.",
     ),
     "demo": (".demo", "dragoman demo --port 0"),
     "init": (".init", "dragoman init && dragoman check"),

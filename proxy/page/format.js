@@ -1,7 +1,7 @@
 // Numbers, times and paths as people read them.
 
 const COUNT = new Intl.NumberFormat("en-US");
-const BYTES = ["B", "KB", "MB", "GB"];
+const BYTES = ["B", "KiB", "MiB", "GiB"]; // as in configurations
 
 export const count = (number) => COUNT.format(number);
 export const plural = (number, noun) => `${count(number)} ${noun}${number === 1 ? "" : noun.endsWith("s") ? "es" : "s"}`;
@@ -18,7 +18,7 @@ export function duration(ms) {
 
 export function bytes(number) {
   let unit = 0;
-  while (number >= 1000 && unit < BYTES.length - 1) [number, unit] = [number / 1000, unit + 1];
+  while (number >= 1000 && unit < BYTES.length - 1) [number, unit] = [number / 1024, unit + 1];
   return `${unit && number < 100 ? number.toFixed(1) : Math.round(number)} ${BYTES[unit]}`;
 }
 

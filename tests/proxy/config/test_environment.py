@@ -15,6 +15,7 @@ AZURE = {"AZURE_INFERENCE_ENDPOINT": "https://x.services.ai.azure.com/models", "
 
 AZURE_OPENAI = {"AZURE_OPENAI_ENDPOINT": "https://x.openai.azure.com/", "AZURE_OPENAI_API_KEY": "k2"}
 ANTHROPIC = {"ANTHROPIC_API_KEY": "sk-ant-1"}
+MINDIE = {"MINDIE_API_KEY": "unused"}
 
 
 def config(env: dict[str, str]) -> Config:
@@ -39,7 +40,7 @@ def test_nothing_set() -> None:
 
 @pytest.mark.parametrize(("env", "provider"), [
     (OPENAI, "openai"), (DATABRICKS, "databricks"), (AZURE, "azure"), (AZURE_OPENAI, "azure-openai"),
-    (ANTHROPIC, "anthropic"),
+    (ANTHROPIC, "anthropic"), (MINDIE, "mindie"),
 ])  # fmt: skip
 def test_one_provider_takes_every_name(env: dict[str, str], provider: str) -> None:
     found = config(env)
@@ -73,6 +74,12 @@ def test_anthropic() -> None:
     assert (found.base_url, found.dialect, found.protocols) == ("https://api.anthropic.com", "anthropic", ["messages"])
     other = config(ANTHROPIC | {"ANTHROPIC_BASE_URL": "http://localhost:1"}).providers["anthropic"]
     assert other.base_url == "http://localhost:1"
+
+
+def test_mindie() -> None:
+    assert config(MINDIE).providers["mindie"].base_url == "https://127.0.0.1:1025"
+    at_another_address = config({**MINDIE, "MINDIE_BASE_URL": "https://10.0.0.8:1025"}).providers["mindie"]
+    assert (at_another_address.dialect, at_another_address.base_url) == ("mindie", "https://10.0.0.8:1025")
 
 
 def test_addresses_and_keys() -> None:
