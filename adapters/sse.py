@@ -96,6 +96,15 @@ class Framer:
                 return items if end + 2 == len(data) else items + self._read_lines(data[end + 2 :])
         return self._read_lines(data)
 
+    def take_begun_line(self, most: int) -> bytes:
+        """Take back the line that has begun, if it is all that is kept, and has at most so many bytes; else nothing.
+        The next byte then begins an event, and the line is to be fed once more, before it."""
+        line = bytes(self._tail) if len(self._tail) <= most else b""
+        if self._fresh or self._cr or self._data or self._name or not line:
+            return b""
+        self._tail.clear()
+        return line
+
     def close(self) -> list[Item]:
         """Return what the end of the stream completes: an event without a blank line, a line without a line end.
 

@@ -2,8 +2,9 @@
 
 Theory of operation. A reader frames the bytes into items and hands the JSON of each to its protocol's `_process_body`.
 Most chunks of a stream differ only in their text. If a protocol recognizes such chunks by their bytes, it sets
-`_template`: all matching chunks of one read then become one DeltaRun, without framing. One read may hold a whole
-stream, so its first events are framed one by one until there is a template.
+`_template`: all matching chunks of one read then become one DeltaRun, without framing. The first of them may have begun
+in the read before. One read may hold a whole stream, so its first events are framed one by one until there is a
+template.
 
 `completeness` decides how a stream ends: the reader reports `[DONE]` and the end of the bytes to it. An error, stray
 text or an event that cannot be read is a fault, and ends the stream too. If the bytes end inside an event, the event
@@ -76,9 +77,11 @@ class StreamReaderBase(ABC):
         try:
             for _ in range(_FIRST_EVENTS):
                 template = self._template
-                if template is not None and self._framer.between_events:
-                    found = template.match_run(data, at)
-                    if found is not None:
+                if template is not None:
+                    is_between = self._framer.between_events
+                    if not is_between and not at and (begun := self._framer.take_begun_line(len(data))):
+                        data, is_between = begun + data, True
+                    if is_between and (found := template.match_run(data, at)) is not None:
                         outputs.append(found[0])
                         at = found[1]
                         break

@@ -185,3 +185,14 @@ def test_too_long(data: bytes, step: int) -> None:
 def test_the_limit_itself_is_fine(step: int) -> None:
     data = (b"data: " + b"x" * 94 + b"\n\n") * 5
     assert frame(*(data[i : i + step] for i in range(0, len(data), step)), limit=100) == [Event(b"x" * 94)] * 5
+
+
+@given(PIECES, st.integers(0, 60), st.integers(0, 60))
+def test_a_begun_line_that_is_taken_back_is_fed_again(stream: bytes, at: int, most: int) -> None:
+    expected, framer = Framer(), Framer()
+    items = framer.feed(stream[:at])
+    begun = framer.take_begun_line(most)
+    assert len(begun) <= most
+    assert framer.between_events or not begun
+    items += framer.feed(begun + stream[at:]) + framer.close()
+    assert items == expected.feed(stream) + expected.close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import accumulate, pairwise
 
 import pytest
 from hypothesis import given
@@ -13,7 +14,7 @@ from dragoman.adapters.call import Call, Context, Target
 from dragoman.adapters.changes import Change, Receipt
 from dragoman.adapters.common.chunk_template import ChunkTemplate
 from dragoman.adapters.sse import encode
-from dragoman.adapters.streams import Chunk
+from dragoman.adapters.streams import Chunk, DeltaRun
 from dragoman.contract.json_types import JsonObject, JsonValue
 
 FORMS = {
@@ -38,8 +39,11 @@ def chunk(form: str, text: str, *, ascii_only: bool = True, **more: JsonValue) -
     return json.dumps({**body, **more}, ensure_ascii=ascii_only).encode("utf-8", "surrogatepass")
 
 
-def read(events: list[bytes], usage: bool, short: bool) -> tuple[list[JsonObject | str], bytes, list[Change]]:
-    """The outputs, their bytes for a client, and the receipt's changes."""
+def read(
+    events: list[bytes], usage: bool, short: bool, sizes: list[int] | None = None
+) -> tuple[list[JsonObject | str], bytes, list[Change]]:
+    """The outputs, their bytes for a client, and the receipt's changes. `sizes` are those of the reads; without them
+    each event is torn between its line ends, so that there are no runs."""
     request = {"stream": True, "stream_options": {"include_usage": usage}}
     ctx = Context("actual", Call("POST", "/", request), Receipt(), Target("m"), request, clock=lambda: 1.0)
     reader, writer = (
@@ -49,10 +53,19 @@ def read(events: list[bytes], usage: bool, short: bool) -> tuple[list[JsonObject
     with pytest.MonkeyPatch.context() as patch:
         if not short:
             patch.setattr(ChunkTemplate, "learn", lambda *_: None)
-        reads = [part for event in map(encode, events) for part in (event[:9], event[9:])]  # torn: no runs
+        reads = [part for event in map(encode, events) for part in (event[:-1], event[-1:])]
+        if sizes is not None:
+            reads = cut(b"".join(reads), sizes)
         outputs = [output for part in reads for output in reader.receive(part)]
-    bodies = [output.body if isinstance(output, Chunk) else str(output) for output in outputs]
-    return bodies, b"".join(map(writer.write, outputs)), ctx.receipt.changes
+    written = b"".join(map(writer.write, outputs))
+    chunks = [one for output in outputs for one in (output.chunks() if isinstance(output, DeltaRun) else [output])]
+    bodies = [one.body if isinstance(one, Chunk) else str(one) for one in chunks]
+    return bodies, written, ctx.receipt.changes
+
+
+def cut(data: bytes, sizes: list[int]) -> list[bytes]:
+    ends = [0, *accumulate(sizes), len(data)]
+    return [data[start:end] for start, end in pairwise(ends) if data[start:end]]
 
 
 EVENTS = st.one_of(
@@ -69,6 +82,23 @@ EVENTS = st.one_of(
 @given(st.lists(EVENTS, max_size=12), st.booleans())
 def test_the_short_way_is_as_good(events: list[bytes], usage: bool) -> None:
     assert read(events, usage, short=True) == read(events, usage, short=False)
+
+
+@given(st.lists(EVENTS, max_size=12), st.booleans(), st.lists(st.integers(1, 400), max_size=12))
+def test_where_a_read_ends_does_not_matter(events: list[bytes], usage: bool, sizes: list[int]) -> None:
+    assert read(events, usage, True, sizes) == read(events, usage, True)
+
+
+@pytest.mark.parametrize("torn_at", [1, 8, 100, -2, -1])
+def test_an_event_that_a_read_tears_apart_is_a_part_of_a_run(torn_at: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    matched: list[Chunk | None] = []
+    match = ChunkTemplate.match
+    monkeypatch.setattr(ChunkTemplate, "match", lambda self, raw: matched.append(match(self, raw)) or matched[-1])
+    events = [chunk("plain", f"word{i:02}") for i in range(12)]
+    sizes = [len(b"".join(map(encode, events[:count]))) + torn_at % len(encode(events[0])) for count in (4, 8)]
+    bodies, *_ = read(events, False, True, [sizes[0], sizes[1] - sizes[0]])
+    assert len(bodies) == 12
+    assert bool(matched) == (torn_at == -1), "if only the blank line is missing, an event is read alone"
 
 
 @given(st.binary(max_size=40))
