@@ -26,7 +26,14 @@ from .content import flatten_content, read_details, rename_reasoning
 from .reasoning import ReasoningBlocks
 from .reasoning_tags import TagSplitter, split_delta, split_message
 from .tool_call_assembler import ToolCallAssembler
-from .tool_calls import NO_ARGUMENTS, fill_arguments, move_calls, move_function_call, normalize_calls
+from .tool_calls import (
+    NO_ARGUMENTS,
+    encode_function,
+    fill_arguments,
+    move_calls,
+    move_function_call,
+    normalize_calls,
+)
 
 __all__ = ["ChatNormalizer"]
 
@@ -94,6 +101,8 @@ class ChatNormalizer(ChoiceNormalizer):
         self._match_calls(choice, path[:-1], called, bool(message.get("function_call")))
         if choice["finish_reason"] == "tool_calls" and fill_arguments(message.get("tool_calls")):
             self._changes.record_fill((*path, "tool_calls"), NO_ARGUMENTS)
+        if choice["finish_reason"] == "function_call" and fill_arguments([{"function": message.get("function_call")}]):
+            self._changes.record_fill((*path, "function_call"), NO_ARGUMENTS)
 
     def normalize_piece(self, body: JsonObject, choice: JsonObject, index: int) -> bool:
         """Normalize `delta` and the finish reason; True if nothing changed. Raises Fault if the reason reports one."""
@@ -120,6 +129,7 @@ class ChatNormalizer(ChoiceNormalizer):
             self._take_message(choice, delta, state)
         if "function_call" in delta:
             same &= not self._move_function_call(delta, _PIECE)
+            same &= not self._encode_function(delta, _PIECE, is_whole=False)
             state.has_function_call |= bool(delta.get("function_call"))
         if "tool_calls" in delta:
             same &= self._set_call_pieces(delta, state)
@@ -244,7 +254,8 @@ class ChatNormalizer(ChoiceNormalizer):
 
     def _set_whole_calls(self, message: JsonObject, path: Path) -> bool:
         """Normalize the calls of a message. Returns True if it has any."""
-        self._move_function_call(message, path)
+        if not self._move_function_call(message, path):
+            self._encode_function(message, path, is_whole=True)
         calls: Any = message.get("tool_calls")
         if calls:
             message["tool_calls"] = normalize_calls(calls, self._ctx)
@@ -266,6 +277,12 @@ class ChatNormalizer(ChoiceNormalizer):
         after = (*path, "tool_calls")
         reason = "the deprecated function_call becomes a tool call, because the request offers tools"
         self._changes.record_conversion((*path, "function_call"), reason, after=after)
+        return True
+
+    def _encode_function(self, holder: JsonObject, path: Path, *, is_whole: bool) -> bool:
+        if not encode_function(holder.get("function_call"), is_whole=is_whole):
+            return False
+        self._changes.record_conversion((*path, "function_call"), "the arguments of a call are text")
         return True
 
     def _drop_empty_calls(self, holder: JsonObject, path: Path) -> None:

@@ -17,6 +17,7 @@ from .call_signatures import unpack_signature
 __all__ = [
     "NO_ARGUMENTS",
     "encode_arguments",
+    "encode_function",
     "fill_arguments",
     "list_tool_names",
     "move_calls",
@@ -111,6 +112,15 @@ def split_call(call: JsonObject) -> tuple[str, JsonObject, JsonObject]:
 def encode_arguments(arguments: Any) -> str:
     """Write arguments that came as a JSON value; null has none."""
     return "" if arguments is None else orjson.dumps(arguments).decode()
+
+
+def encode_function(function: Any, *, is_whole: bool) -> bool:
+    """Write the arguments of the deprecated `function_call` as text, in place. Returns True if anything changed. Only a
+    piece may lack them."""
+    if not isinstance(function, dict) or type(function.get("arguments", None if is_whole else "")) is str:
+        return False
+    function["arguments"] = encode_arguments(function.get("arguments"))
+    return True
 
 
 def _normalize_call(call: JsonObject, ids: set[str], ctx: Context) -> JsonObject:

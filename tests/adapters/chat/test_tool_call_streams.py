@@ -281,6 +281,37 @@ def test_a_whole_function_call_is_a_tool_call_if_the_request_has_tools(context: 
     assert reply["choices"][0]["message"]["function_call"] == said["function_call"]
 
 
+@pytest.mark.parametrize(
+    ("said", "finish", "arguments"),
+    [
+        ({}, "function_call", "{}"),
+        ({"arguments": None}, "function_call", "{}"),
+        ({"arguments": ""}, "function_call", "{}"),
+        ({"arguments": {"x": 1}}, "function_call", '{"x":1}'),
+        ({"arguments": '{"x"'}, "length", '{"x"'),
+        ({}, "length", ""),
+    ],
+)
+def test_the_arguments_of_a_whole_function_call_are_text(
+    context: MakeContext, said: JsonObject, finish: str, arguments: str
+) -> None:
+    reply = read_whole(context, {"function_call": {"name": "read", **said}}, finish, {"functions": [{"name": "read"}]})
+    [choice] = reply["choices"]
+    assert choice["message"]["function_call"] == {"name": "read", "arguments": arguments}
+    assert choice["finish_reason"] == finish
+
+
+@pytest.mark.parametrize("arguments", [{"x": 1}, None])
+def test_the_arguments_of_a_piece_of_a_function_call_are_text(context: MakeContext, arguments: JsonObject) -> None:
+    pieces = [
+        {"delta": {"function_call": {"name": "read"}}, "finish_reason": None},
+        {"delta": {"function_call": {"arguments": arguments}}, "finish_reason": "function_call"},
+    ]
+    outputs = read(context, *pieces, request={"functions": [{"name": "read"}]})
+    said = "".join(delta.get("function_call", {}).get("arguments", "") for delta in deltas(outputs))
+    assert said == ("" if arguments is None else '{"x":1}')
+
+
 def whole(context: MakeContext, said: JsonObject, finish: str) -> tuple[list[tuple[str, str, str]], str]:
     [choice] = read_whole(context, said, finish, REQUEST)["choices"]
     calls = choice["message"]["tool_calls"]
