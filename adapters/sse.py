@@ -99,11 +99,14 @@ class Framer:
     def take_begun_line(self, most: int) -> bytes:
         """Take back the line that has begun, if it is all that is kept, and has at most so many bytes; else nothing.
         The next byte then begins an event, and the line is to be fed once more, before it."""
-        line = bytes(self._tail) if len(self._tail) <= most else b""
-        if self._fresh or self._cr or self._data or self._name or not line:
+        begun = self._tail
+        if not 0 < len(begun) <= most:
             return b""
-        self._tail.clear()
-        return line
+        self._tail = bytearray()
+        if self.between_events:
+            return bytes(begun)
+        self._tail = begun
+        return b""
 
     def close(self) -> list[Item]:
         """Return what the end of the stream completes: an event without a blank line, a line without a line end.

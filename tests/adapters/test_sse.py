@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dragoman.adapters.sse import Event, Framer, Item, Stray, TooLong, encode
@@ -188,6 +188,10 @@ def test_the_limit_itself_is_fine(step: int) -> None:
 
 
 @given(PIECES, st.integers(0, 60), st.integers(0, 60))
+@example(b"data: a\ndata: b\n\n", 10, 9)
+@example(b"event: e\ndata: b\n\n", 10, 9)
+@example(b"data: b\n\n", 5, 4)
+@example(b"\xef\xbb\xbfdata: b\n\n", 1, 9)
 def test_a_begun_line_that_is_taken_back_is_fed_again(stream: bytes, at: int, most: int) -> None:
     expected, framer = Framer(), Framer()
     items = framer.feed(stream[:at])
