@@ -52,20 +52,20 @@ class ChunkReader:
         while at < end:
             if self._missing:
                 at = self._read_content(data, at, parts)
-                continue
-            if not data.startswith(self._line, at) and not self._read_size(data, at):
+            elif not data.startswith(self._line, at) and not self._read_size(data, at):
                 if self._begun:
                     break
                 return b"".join(parts), data[at:]
-            at += len(self._line)
-            stop = at + self._size
-            if data[stop : stop + 2] == _LINE_END:
-                parts.append(data[at:stop])
-                at = stop + 2
-                if self._can_split and at < end:
-                    at = self._split(data, at, parts)
             else:
-                self._missing = self._size + 2
+                at += len(self._line)
+                stop = at + self._size
+                if data[stop : stop + 2] == _LINE_END:
+                    parts.append(data[at:stop])
+                    at = stop + 2
+                else:
+                    self._missing = self._size + 2
+            if at < end and self._can_split and not self._missing:
+                at = self._split(data, at, parts)
         return parts[0] if len(parts) == 1 else b"".join(parts), b""
 
     def _read_size(self, data: bytes, at: int) -> bool:
@@ -95,6 +95,15 @@ class ChunkReader:
 
     def _read_content(self, data: bytes, at: int, parts: list[bytes]) -> int:
         """Take what there is of a chunk's content and of its line end, and return where that stops."""
+        stop, left = at + self._missing, len(data) - at
+        if data[stop - 2 : stop] == _LINE_END and self._missing > 2:  # the rest of it
+            parts.append(data[at : stop - 2])
+            self._missing = 0
+            return stop
+        if left <= self._missing - 2:  # nothing but content
+            parts.append(data[at:])
+            self._missing -= left
+            return at + left
         content = data[at : at + max(self._missing - 2, 0)]
         if content:
             parts.append(content)
