@@ -96,7 +96,7 @@ class ChunkReader:
     def _read_content(self, data: bytes, at: int, parts: list[bytes]) -> int:
         """Take what there is of a chunk's content and of its line end, and return where that stops."""
         stop, left = at + self._missing, len(data) - at
-        if data[stop - 2 : stop] == _LINE_END and self._missing > 2:  # the rest of it
+        if data[stop - 2 : stop] == _LINE_END:  # the rest of it
             parts.append(data[at : stop - 2])
             self._missing = 0
             return stop
