@@ -34,8 +34,9 @@ class ToolCallSerializer:
         """The chunk with the pieces that may be sent now: the same object if none is held."""
         made = chunk
         for position, choice in enumerate(chunk.body.get("choices") or ()):
-            pieces = _delta(choice).get("tool_calls") or []
-            index = 0 if choice.get("index") is None else choice["index"]
+            delta, index = choice.get("delta"), choice.get("index")
+            pieces = (delta.get("tool_calls") or []) if isinstance(delta, dict) else []
+            index = 0 if index is None else index
             if choice.get("finish_reason") is not None:
                 self._finished.add(index)
             calls = self._choices.get(index)

@@ -125,6 +125,8 @@ class AnswerWriter:
 def _find_usage(event: JsonObject, before: JsonObject | None) -> JsonObject | None:
     """The usage so far: that of a chunk, or of the response or the message in an event. `before` is the usage of
     earlier events, which the last events of a Messages stream need not repeat."""
+    if "usage" not in event and "response" not in event and "message" not in event:
+        return before
     holder = event.get("response", event.get("message"))
     usage: Any = (holder if isinstance(holder, dict) else event).get("usage")
     if not isinstance(usage, dict) or not usage:

@@ -68,6 +68,7 @@ class Conversation:
         self._referred: dict[str, tuple[JsonObject, StoredResponse]] = {}
         self._repeated: frozenset[int] = frozenset()  # positions of items that the conversation has already
         self._provider = ""
+        self._shown: tuple[JsonObject, JsonObject] = ({}, {})  # of the latest event, and for the client
         self._items = 0  # items that got an id
         self._relies_on_provider = False
         self._has_forgotten = False
@@ -157,7 +158,10 @@ class Conversation:
         if not isinstance(output, Chunk) or not isinstance(output.body.get("response"), dict):
             return output
         response = output.body["response"]
-        shown = self.with_store_fields(response, receipt)
+        given, shown = self._shown
+        if response is not given:  # the first events of a stream have the same object
+            shown = self.with_store_fields(response, receipt)
+            self._shown = response, shown
         return output if shown is response else Chunk({**output.body, "response": shown})
 
     def create_record(

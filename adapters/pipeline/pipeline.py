@@ -125,7 +125,10 @@ class Pipeline:
         hub = route.served.read_request(call, client)
         receipt.mark_canonical()
         validator = request_validator(route.dialect.name, route.protocol, route.profile)
-        self._ctx = client._replace(profile=route.profile, call=call, request=hub, accepted_by=validator)
+        _, _, _, target, _, clock, new_id, first, _, request_id, middle = client
+        self._ctx = Context(
+            route.profile, call, receipt, target, hub, clock, new_id, first, validator, request_id, middle
+        )
         return hub
 
     def start_conversation(self) -> Recall | None:
@@ -152,7 +155,7 @@ class Pipeline:
     def expect_reply(self, plan: TargetPlan, request: JsonObject) -> Attempt:
         """An attempt that reads one reply, number 0, without having called. `request` is what the client would have
         asked, in canonical form. Raises Fault."""
-        self._ctx = self._ctx._replace(request=request)
+        self._ctx = self._ctx.with_request(request)
         attempt = self._create_attempt(plan)
         attempt.expect_reply()
         return attempt

@@ -25,7 +25,7 @@ from dragoman.adapters.streams import Chunk, DeltaRun
 from dragoman.adapters.text_buffer import TextBuffer
 
 from .accumulator import Accumulator
-from .events import error_event, lifecycle_event
+from .events import BEGINNINGS, error_event, lifecycle_event
 
 __all__ = ["ResponsesStreamWriter"]
 
@@ -55,6 +55,7 @@ class ResponsesStreamWriter(StreamWriterBase):
         self._render = render
         self._accumulator = Accumulator()
         self._number = 0
+        self._begun: tuple[object, orjson.Fragment | None] = (None, None)  # a response and its text
         self._run_body: JsonObject | None = None  # whose runs are written with `_frame` and added to `_buffer`
         self._frame = (b"", b"")  # what is before the text of an event, and between it and the number
         self._buffer = TextBuffer()
@@ -105,9 +106,21 @@ class ResponsesStreamWriter(StreamWriterBase):
             return b""
         if rendered is not event or event.get("sequence_number") != self._number:
             raw = None
-        data = raw or orjson.dumps({**rendered, "sequence_number": self._number})
+        data = raw or orjson.dumps({**self._write_begun(rendered), "sequence_number": self._number})
         self._number += 1
         return encode_event_head(rendered["type"]) + data + b"\n\n"
+
+    def _write_begun(self, event: JsonObject) -> JsonObject:
+        """The event, its response as JSON text if it is one of the first: they mostly have the same object, whose text
+        is made once, and kept until the second of them."""
+        if event["type"] not in BEGINNINGS or "response" not in event:
+            return event
+        response, (known, text) = event["response"], self._begun
+        self._begun = (None, None)
+        if text is None or response is not known:
+            text = orjson.Fragment(orjson.dumps(response))
+            self._begun = response, text
+        return {**event, "response": text}
 
 
 _NUMBERS = [b"%d" % number for number in range(1_000)]

@@ -41,7 +41,7 @@ def _to_chat_reply(response: JsonObject, request: JsonObject, ctx: Context) -> J
 
 
 def _make_responses_to_chat(request: JsonObject, ctx: Context) -> StreamTranslator:
-    return ResponsesToChat(ctx._replace(request=request))
+    return ResponsesToChat(ctx.with_request(request))
 
 
 def _from_message(reply: JsonObject, request: JsonObject, ctx: Context) -> JsonObject:
@@ -49,7 +49,7 @@ def _from_message(reply: JsonObject, request: JsonObject, ctx: Context) -> JsonO
 
 
 def _make_messages_to_chat(request: JsonObject, ctx: Context) -> StreamTranslator:
-    return MessagesToChat(ctx._replace(request=request))
+    return MessagesToChat(ctx.with_request(request))
 
 
 def _make_chat_to_completions(request: JsonObject, ctx: Context) -> StreamTranslator:

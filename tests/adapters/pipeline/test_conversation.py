@@ -12,6 +12,7 @@ from dragoman.adapters.changes import Receipt
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.pipeline.conversation import Conversation
 from dragoman.adapters.responses.stored import StoredResponse, find_response_id, new_item_id
+from dragoman.adapters.streams import Chunk
 
 SAID = {"type": "output_text", "text": "hello", "annotations": [], "logprobs": []}
 MESSAGE = {"type": "message", "id": "m1", "role": "assistant", "status": "completed", "content": [SAID]}
@@ -183,3 +184,17 @@ def test_ids_of_items_name_responses_of_this_version_and_of_earlier_ones(digits:
 @pytest.mark.parametrize("item_id", ["", "msg_1", f"msg_{'0' * 32}", f"call_{'0' * 34}", f"msg_{'0' * 34}\n", "\ud800"])
 def test_no_other_id_names_a_response(item_id: str) -> None:
     assert find_response_id(item_id) is None
+
+
+@pytest.mark.parametrize("store", [True, False])
+def test_each_event_of_a_stream_shows_its_own_response(store: bool) -> None:
+    """The first events mostly share an object, which is changed once."""
+    request: JsonObject = {"model": "m", "input": "hi", "store": store}
+    begun: JsonObject = {"id": "resp_theirs", "store": None, "status": "in_progress"}
+    responses = [begun, begun, {**begun}, {**begun, "status": "completed"}, begun]
+    conversation, receipt, expected = Conversation(request, has_store=True, can_retrieve=True), Receipt(), Receipt()
+    outputs = [Chunk({"type": "response.created", "response": one, "n": n}) for n, one in enumerate(responses)]
+    shown = [conversation.replace_fields(one, receipt) for one in outputs]
+    wanted = [conversation.with_store_fields(one, expected) for one in responses]
+    assert shown == [Chunk({**one.body, "response": made}) for one, made in zip(outputs, wanted, strict=True)]
+    assert receipt.changes == expected.changes

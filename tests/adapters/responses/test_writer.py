@@ -53,6 +53,17 @@ def events(raw: bytes) -> list[JsonObject]:
     return found
 
 
+@pytest.mark.parametrize("again", [BASE, {**BASE}, {**BASE, "status": "queued"}])
+@pytest.mark.parametrize("between", [[], [item_added(0, MESSAGE)]])
+def test_the_first_events_have_their_own_response(again: JsonObject, between: list[JsonObject]) -> None:
+    shown = [lifecycle_event("created", BASE), *between, lifecycle_event("in_progress", again)]
+    shown.append(lifecycle_event("in_progress", {**again, "id": "resp_2"}))
+    _, raw = written(*map(Chunk, shown))
+    items = [item for item in Framer().feed(raw) if isinstance(item, Event)]
+    expected = [{**event, "sequence_number": number} for number, event in enumerate(shown)]
+    assert [item.data for item in items] == [*map(orjson.dumps, expected)]
+
+
 def test_events_are_numbered_and_named_and_done_follows_the_last() -> None:
     writer, raw = written(*BEGUN, COMPLETED, End())
     assert [event["type"] for event in events(raw)][-1] == "response.completed"
