@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import orjson
@@ -16,7 +17,7 @@ from dragoman.adapters.faults import MOST_REASONS, Fault
 from dragoman.adapters.pipeline import Attempt, Pipeline, plan_target
 from dragoman.adapters.pipeline.refusals import find_refusals
 from dragoman.adapters.routes import Route
-from dragoman.adapters.validation import load_validator
+from dragoman.adapters.validation import Validator, Violation, load_validator
 
 AUDIO = {"type": "input_audio", "input_audio": {"data": "AAAA", "format": "wav"}}
 FILE = {"type": "file", "file": {"file_id": "f"}}
@@ -217,6 +218,20 @@ def test_a_large_request_is_written_fewer_times() -> None:
     assert _count_writes(large, names) == 3
     larger = {**small, "messages": [{"role": "user", "content": "x"}] * 40_000}
     assert _count_writes(larger, names) == 1
+
+
+def test_a_large_request_is_not_searched_for_all_its_violations(monkeypatch: pytest.MonkeyPatch) -> None:
+    violations, sizes = Validator.violations, []
+
+    def watch(self: Validator, body: JsonObject) -> Iterator[Violation]:
+        sizes.append(len(orjson.dumps(body)))
+        return violations(self, body)
+
+    monkeypatch.setattr(Validator, "violations", watch)
+    wrong = [{"role": "user", "content": "x", "name": 1}] * 2_000
+    assert _find({"model": "m", "x0": 1, "x1": 1, "messages": wrong}, _Target("x0", "x1")) == ["x0", "x1"]
+    assert sizes
+    assert max(sizes) < 2_000
 
 
 def test_what_can_be_emulated_is_not_refused() -> None:
