@@ -15,6 +15,8 @@ __all__ = [
     "count_mark",
     "exceeds_values",
     "find_byte",
+    "find_quote",
+    "find_quote_before",
     "get_outline",
     "has_long_number",
     "has_many_escapes",
@@ -116,18 +118,57 @@ def get_outline(text: bytes) -> bytes:
 
 def _outline_slices(text: bytes) -> Iterator[bytes]:
     """The outline in slices: one call into C over a large text would keep other threads waiting."""
-    start, inside = 0, 0
+    inside = 0
+    for part in _blank_slices(text, b""):
+        pieces = part.split(b'"')
+        outside = b'""'.join(pieces[inside::2])
+        yield b'""' + outside if inside and len(pieces) > 1 else outside
+        inside ^= (len(pieces) - 1) % 2
+
+
+def find_quote(text: bytes, start: int) -> int:
+    """Where the next quote is that is not escaped, from `start` on; -1 if there is none."""
+    start = find_byte(text, b'"', start)
+    at = _leave_escape(text, start)
+    if at == start:
+        return at
+    for part in _blank_slices(text, b"..", at):
+        if (found := part.find(b'"')) >= 0:
+            return at + found
+        at += len(part)
+    return -1
+
+
+def find_quote_before(text: bytes, stop: int, first: int) -> int:
+    """Where the last quote is that is not escaped, before `stop`, but not before `first`; -1 if there is none."""
+    stop = text.rfind(b'"', first, stop) + 1
+    while stop > first:
+        if _leave_escape(text, stop - 1) == stop - 1:
+            return stop - 1
+        start = max(first, _leave_escape(text, max(0, stop - _SLICE)))
+        part = b"".join(_blank_slices(text[start:stop], b".."))
+        if (found := part.rfind(b'"')) >= 0:
+            return start + found
+        stop = text.rfind(b'"', first, start) + 1
+    return -1
+
+
+def _leave_escape(text: bytes, at: int) -> int:
+    """The same position, or the start of the backslashes before it: it may be inside of an escape."""
+    while at > 0 and text[at - 1 : at] == b"\\":
+        begin = max(0, at - _SLICE)
+        at = begin + len(text[begin:at].rstrip(b"\\"))
+    return at
+
+
+def _blank_slices(text: bytes, blank: bytes, start: int = 0) -> Iterator[bytes]:
+    """A text in slices, with these bytes in place of each escaped quote and backslash."""
     while start < len(text):
         part = text[start : start + _SLICE]
         if start + len(part) < len(text):
             part = part.rstrip(b"\\") or part  # a pair of them stays together: the size of a slice is even
         start += len(part)
-        if b"\\" in part:
-            part = part.replace(b"\\\\", b"").replace(b'\\"', b"")
-        pieces = part.split(b'"')
-        outside = b'""'.join(pieces[inside::2])
-        yield b'""' + outside if inside and len(pieces) > 1 else outside
-        inside ^= (len(pieces) - 1) % 2
+        yield part.replace(b"\\\\", blank).replace(b'\\"', blank) if b"\\" in part else part
 
 
 def has_long_number(outline: bytes) -> bool:

@@ -28,7 +28,7 @@ from uuid import uuid4
 import orjson
 
 from .joined_strings import join_strings
-from .json_structure import find_byte
+from .json_structure import find_quote, find_quote_before
 
 __all__ = ["LARGE", "CutText", "cut_long_strings", "parse_json", "write_json"]
 
@@ -37,6 +37,7 @@ LARGE = 1024 * 1024
 
 _LONG = 1024 * 1024  # bytes of a string
 _SLICE = 64 * 1024
+_ESCAPE = len(r"\ud83d\ude00")  # bytes of the longest one
 _INSIDE = 0b1000_0000  # the two highest bits of a byte of UTF-8 that is not the first one of its character
 
 
@@ -117,8 +118,8 @@ def _find_long_strings(text: bytes) -> Iterator[tuple[int, int]]:
     """Where there are many bytes between two quotes."""
     closing = -1
     while (probe := closing + _LONG) < len(text):
-        opening = text.rfind(b'"', closing + 1, probe)
-        closing = find_byte(text, b'"', probe)
+        opening = find_quote_before(text, probe, closing + 1)
+        closing = find_quote(text, probe)
         if closing < 0:
             return
         if opening >= 0 and closing - opening > _LONG:
@@ -131,9 +132,22 @@ def _decode(text: bytes, start: int, end: int) -> str:
         stop = min(start + _SLICE, end)
         while stop < end and text[stop] & 0b1100_0000 == _INSIDE and stop > start + 1:
             stop -= 1
-        parts.append(orjson.loads(b'"%b"' % text[start:stop]))
-        start = stop
+        part, start = _decode_slice(text, start, stop)
+        parts.append(part)
     return join_strings(parts)
+
+
+def _decode_slice(text: bytes, start: int, stop: int) -> tuple[str, int]:
+    """The characters of a slice, and where it ends: before `stop` if an escape crosses that. Raises JSONDecodeError."""
+    first = max(start + 1, stop - _ESCAPE)
+    while True:
+        try:
+            return orjson.loads(b'"%b"' % text[start:stop]), stop
+        except orjson.JSONDecodeError:
+            escape = text.rfind(b"\\", first, stop)
+            if escape < 0:
+                raise
+            stop = escape
 
 
 def _put_back(value: Any, strings: dict[str, str]) -> None:

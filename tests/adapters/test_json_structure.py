@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import orjson
 import pytest
@@ -12,6 +13,8 @@ from dragoman.adapters.faults import Fault
 from dragoman.adapters.json_structure import (
     exceeds_values,
     find_byte,
+    find_quote,
+    find_quote_before,
     get_outline,
     has_long_number,
     may_exceed_values,
@@ -171,3 +174,16 @@ def test_a_byte_is_found_in_slices(step: int, monkeypatch: pytest.MonkeyPatch) -
     for text in (b"", b"a", b'aa"aaa"', b'"' * 5):
         for start in range(len(text) + 2):
             assert find_byte(text, b'"', start) == text.find(b'"', start)
+
+
+@given(
+    st.text('\\"a', max_size=30).map(str.encode), st.integers(0, 30), st.integers(0, 30), st.sampled_from([2, 4, 64])
+)
+def test_quotes_are_found_that_are_not_escaped(text: bytes, start: int, first: int, size: int) -> None:
+    quotes = [found.end() - 1 for found in re.finditer(rb'(?<!\\)(?:\\\\)*"', text)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(json_structure, "_SLICE", size)
+        assert find_quote(text, start) == next((at for at in quotes if at >= start), -1)
+        if first == 0 or text[first - 1 : first] != b"\\":
+            before = [at for at in quotes if first <= at < start]
+            assert find_quote_before(text, start, first) == (before[-1] if before else -1)

@@ -42,14 +42,14 @@ PIECES = (
 PIECES += (" ", "\t", "\x00", '{"a":"', '"}', '","', '":"')
 
 
-@pytest.fixture
-def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Few bytes count as large."""
-    shrink(monkeypatch)
+@pytest.fixture(params=[5, 14])
+def small(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
+    """Few bytes count as large; a slice has so many."""
+    shrink(monkeypatch, request.param)
 
 
-def shrink(patch: pytest.MonkeyPatch) -> None:
-    for name, size in (("LARGE", 4), ("_LONG", 6), ("_SLICE", 5)):
+def shrink(patch: pytest.MonkeyPatch, most: int = 5) -> None:
+    for name, size in (("LARGE", 4), ("_LONG", 6), ("_SLICE", most)):
         patch.setattr(long_strings, name, size)
 
 
@@ -166,3 +166,19 @@ def test_a_small_text_is_not_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(long_strings, "_find_long_strings", never)
     assert parse_json(b'{"a":"%b"}' % (b"x" * 1_000_000)) == {"a": "x" * 1_000_000}
+
+
+@pytest.mark.parametrize("letter", ["\\n", '\\"', "\\\\", "\\u00e9", "\\ud83d\\ude00", '{\\"a\\": [1, \\"b\\"]}, '])
+def test_a_long_string_with_escapes_is_parsed_in_slices(letter: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes = []
+
+    def watch(text: bytes) -> JsonValue:
+        sizes.append(len(text))
+        value: JsonValue = loads(text)
+        return value
+
+    text = b'{"a": "%b"}' % (letter * 600_000).encode()
+    wanted, loads = orjson.loads(text), orjson.loads
+    monkeypatch.setattr(orjson, "loads", watch)
+    assert parse_json(text) == wanted
+    assert max(sizes) < 70_000
