@@ -7,8 +7,8 @@ process that gets a configuration that is checked already needs neither the libr
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Self, dataclass_transform
+from dataclasses import MISSING, Field, FrozenInstanceError, dataclass, field, fields
+from typing import TYPE_CHECKING, Any, ClassVar, Self, cast, dataclass_transform
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
@@ -20,8 +20,11 @@ _adapters: dict[type[ConfigModel], TypeAdapter[Any]] = {}
 
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(field,))
 class ConfigModel:
-    """A part of the configuration: immutable, and without unknown keys. Each subclass becomes a dataclass; `schema` has
-    further keywords of its JSON Schema."""
+    """A part of the configuration: immutable, and without unknown keys. `schema` has more keywords of its JSON Schema.
+
+    Each subclass becomes a frozen dataclass whose arguments need names. `dataclass` would generate and compile six
+    methods for each of them, which took a twentieth of the start; here all share the same.
+    """
 
     __pydantic_config__: ClassVar[Mapping[str, Any]]
 
@@ -29,8 +32,37 @@ class ConfigModel:
         cls.__pydantic_config__ = {"extra": "forbid", "json_schema_extra": schema or {}}
         text = cls.__doc__
         cls.__doc__ = text or cls.__name__  # else `dataclass` writes one, which takes long
-        dataclass(frozen=True, kw_only=True)(cls)
+        dataclass(init=False, repr=False, eq=False, kw_only=True)(cls)
         cls.__doc__ = text
+
+    def __init__(self, **values: Any) -> None:
+        kind = type(self).__qualname__
+        for one in _list_fields(type(self)):
+            if one.name not in values and one.default is MISSING and one.default_factory is MISSING:
+                raise TypeError(f"{kind} needs {one.name}")
+            vars(self)[one.name] = values.pop(one.name) if one.name in values else _create_default(one)
+        if values:
+            raise TypeError(f"{kind} has no {', '.join(values)}")
+        self.__post_init__()
+
+    def __post_init__(self) -> None:
+        """Check values that depend on one another. Raises what `reject` raises."""
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise FrozenInstanceError(f"cannot assign to field {name!r}")
+
+    def __delattr__(self, name: str) -> None:
+        raise FrozenInstanceError(f"cannot delete field {name!r}")
+
+    def __eq__(self, other: object) -> bool:
+        return vars(self) == vars(other) if type(other) is type(self) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(tuple(vars(self)[one.name] for one in _list_fields(type(self))))
+
+    def __repr__(self) -> str:
+        values = (f"{name}={value!r}" for name, value in vars(self).items())
+        return f"{type(self).__qualname__}({', '.join(values)})"
 
     @classmethod
     def from_values(cls, values: object, context: Mapping[str, Any] | None = None) -> Self:
@@ -46,6 +78,14 @@ class ConfigModel:
     def list_values(self) -> dict[str, Any]:
         """The fields that are not None, by name."""
         return {name: value for name, value in vars(self).items() if value is not None}
+
+
+def _list_fields(model: type[ConfigModel]) -> tuple[Field[Any], ...]:
+    return fields(cast(Any, model))
+
+
+def _create_default(field: Field[Any]) -> Any:
+    return field.default if field.default_factory is MISSING else field.default_factory()
 
 
 def _find_adapter(model: type[ConfigModel]) -> TypeAdapter[Any]:

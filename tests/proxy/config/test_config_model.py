@@ -7,13 +7,15 @@ import json
 import pickle
 import subprocess
 import sys
-from dataclasses import FrozenInstanceError, asdict, replace
+from dataclasses import FrozenInstanceError, asdict, dataclass, field, replace
+from typing import Any
 
 import orjson
 import pytest
 from pydantic import ValidationError
 
-from dragoman.proxy.config.models import Config, Key, Provider
+from dragoman.proxy.config.config_model import ConfigModel
+from dragoman.proxy.config.models import Config, Drain, Key, Provider
 from dragoman.proxy.config.rules import SecretText
 
 FULL = {
@@ -66,9 +68,49 @@ def test_lists_and_mappings_that_are_not_set_belong_to_one_part_alone() -> None:
     assert Key(name="a", key=SecretText("b")).models == ["*"]
 
 
-def test_a_part_cannot_change() -> None:
+DRAIN = Drain()
+
+
+class Part(ConfigModel):
+    first: int
+    second: list[str] = field(default_factory=list)
+    third: Drain = DRAIN
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plain:
+    first: int
+    second: list[str] = field(default_factory=list)
+    third: Drain = DRAIN
+
+
+GIVEN: list[dict[str, Any]] = [{"first": 1}, {"first": 1, "second": ["a"]}, {"first": 2, "third": Drain(delay=1)}]
+WRONG: list[dict[str, Any]] = [{}, {"first": 1, "fourth": 1}, {"second": []}]
+
+
+def test_a_part_is_what_a_frozen_dataclass_is() -> None:
+    parts, plain = [Part(**values) for values in GIVEN], [Plain(**values) for values in GIVEN]
+    assert [repr(part) for part in parts] == [repr(one).replace("Plain", "Part") for one in plain]
+    assert [asdict(part) for part in parts] == [asdict(one) for one in plain]
+    equal = [[one == other for other in (*plain, 1)] for one in plain]
+    assert [[one == other for other in (*parts, 1)] for one in parts] == equal
+    assert replace(parts[0], first=2) == Part(first=2)
+    assert {Drain(): 1}[Drain()] == 1
+
+
+@pytest.mark.parametrize("kind", [Part, Plain])
+def test_a_part_refuses_what_a_frozen_dataclass_refuses(kind: type[Any]) -> None:
+    for values in WRONG:
+        with pytest.raises(TypeError):
+            kind(**values)
+    with pytest.raises(TypeError):
+        kind(1)
+    with pytest.raises(TypeError):
+        hash(kind(first=1))
     with pytest.raises(FrozenInstanceError):
-        Config().server = Config().server  # type: ignore[misc]
+        kind(first=1).first = 2
+    with pytest.raises(FrozenInstanceError):
+        del kind(first=1).first
 
 
 @pytest.mark.parametrize("values", [{"sever": {}}, {"server": {"port": True}}, {"server": {"drain": {"delay": 0}}}])
