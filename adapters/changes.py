@@ -10,6 +10,7 @@ listed if a path below one of its roots, the first keys of the paths after it, i
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
+from functools import partial
 from typing import Literal, NamedTuple, TypeAlias
 from urllib.parse import quote
 
@@ -49,6 +50,8 @@ class Change(NamedTuple):
         return _show(self) if shown is None else shown
 
 
+_create_change: Callable[[tuple[Action, Path, Path, str, Weight, PolicyName | None]], Change]
+_create_change = partial(tuple.__new__, Change)  # without the function that a named tuple has for that
 _SHOWN: dict[Change, Mapping[str, str]] = {}
 """The first changes of whole parameters, or of what is first in one, as the log shows them: most exchanges make the
 same few."""
@@ -102,10 +105,11 @@ class _Step:
 class Receipt:
     """The changes of one exchange, in the order in which they were made."""
 
-    __slots__ = ("_advisory", "_canonical", "_steps", "changes", "violations")
+    __slots__ = ("_advisory", "_canonical", "_has_reported", "_steps", "changes", "violations")
 
     def __init__(self) -> None:
         self.violations = 0  # of the provider's schema in its reply, if the policy `replies` counts them
+        self._has_reported = False  # whether there is a change that the header shows
         self.changes: list[Change] = []
         self._steps: list[_Step] = []
         self._canonical = 0  # how many steps lead to the canonical form
@@ -115,6 +119,7 @@ class Receipt:
         """Copy the receipt for one target, so that the changes for another target are not in it."""
         copy = Receipt()
         copy.changes = list(self.changes)
+        copy._has_reported = self._has_reported
         copy._steps = list(self._steps)
         copy._canonical = self._canonical
         copy._advisory = self._advisory
@@ -206,6 +211,7 @@ class Receipt:
         """Add the changes that a fork of this receipt has and this one lacks, and its violations."""
         known = set(self.changes)
         self.changes += [change for change in other.changes if change not in known]
+        self._has_reported |= other._has_reported
         self.violations += other.violations
 
     def is_lost(self, path: Path) -> bool:
@@ -222,6 +228,8 @@ class Receipt:
 
         At most 20 items and 2 KiB; a last item `more;count=N` counts those that were left out.
         """
+        if not self._has_reported:
+            return None
         shown = [change for change in self.changes if change.weight == "loss" or change.action == "emulated"]
         text = ""
         for count, change in enumerate(shown):
@@ -229,7 +237,7 @@ class Receipt:
             if count == _MOST_ITEMS or len(text) + len(item) + 2 > _MOST_BYTES - 20:
                 return f"{text}, more;count={len(shown) - count}" if text else f"more;count={len(shown)}"
             text += f", {item}" if text else item
-        return text or None
+        return text
 
     def _record(
         self,
@@ -242,7 +250,9 @@ class Receipt:
     ) -> None:
         if len(reason) > _MOST_TEXT:
             reason = _shorten(reason)
-        change, changes = Change(action, before, after, reason, weight, policy), self.changes
+        if weight == "loss" or action == "emulated":
+            self._has_reported = True
+        change, changes = _create_change((action, before, after, reason, weight, policy)), self.changes
         recent = changes if len(changes) <= _RECENT else changes[-_RECENT:]
         if change not in recent:  # a change that each chunk of a stream repeats is recorded once
             changes.append(change)

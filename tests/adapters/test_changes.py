@@ -145,3 +145,20 @@ def test_what_is_lost() -> None:
     assert receipt.is_lost(("dimensions",))
     assert not receipt.is_lost(("n",))
     assert not receipt.is_lost(("temperature",))
+
+
+def test_the_header_knows_what_another_receipt_has_reported() -> None:
+    """A fork that lost something, and what absorbs it, show that as the receipt itself would."""
+    receipt = Receipt()
+    receipt.record_fill(("n",), "it has no value")
+    assert receipt.header() is None
+    fork = receipt.fork()
+    fork.record_drop(("seed",), "the target lacks it")
+    assert receipt.header() is None
+    receipt.absorb(fork)
+    assert (
+        receipt.header()
+        == fork.header()
+        == receipt.fork().header()
+        == 'dropped;path="seed";reason="the target lacks it"'
+    )
