@@ -10,6 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from dragoman.proxy.cli import configuration_source
+from dragoman.proxy.cli.configuration_source import ConfigurationSource
+
 from .conftest import GOOD, MAIN, run_python
 from .test_main import interrupt, open_for_writing
 
@@ -55,6 +58,13 @@ def test_a_reader_that_fails_says_why(failure: str, status: int, text: str, empt
     run = run_python("-c", script, "serve")
     assert run.returncode == status
     assert text in run.stderr
+
+
+def test_a_reload_that_cannot_read_says_why(empty_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(configuration_source, "COMMAND", (sys.executable, "-c", "raise ValueError('unexpected')"))
+    source = ConfigurationSource(empty_folder / "dragoman.yaml", None, False, None, None)
+    with pytest.raises(RuntimeError, match=r"the configuration could not be read: (.|\n)*ValueError: unexpected"):
+        source.read_again()
 
 
 def test_an_interrupt_ends_both(empty_folder: Path) -> None:
