@@ -10,7 +10,8 @@ import typer
 from dragoman.adapters.registry import NAMES
 
 from .completion import complete_behaviour, complete_dialect
-from .options import Profile, exit_with_error
+from .options import exit_with_error
+from .profile_option import Profile
 
 __all__ = ["fake"]
 

@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING, Annotated, Literal, NoReturn, TypeAlias
 
 import typer
 
-from dragoman.schemas import all_profiles
-
 from .configuration_source import Report
 from .terminal import remove_controls
 
@@ -27,7 +25,6 @@ __all__ = [
     "EnvFile",
     "Format",
     "Insecure",
-    "Profile",
     "exit_on_config_errors",
     "exit_with_error",
     "format_count",
@@ -40,10 +37,6 @@ __all__ = [
 DEFAULT_FILE = Path("dragoman.yaml")
 
 Format: TypeAlias = Literal["text", "json", "github"]
-if TYPE_CHECKING:
-    Profile: TypeAlias = str
-else:
-    Profile = Literal[all_profiles()]
 
 ConfigFile = Annotated[
     Path | None,

@@ -8,7 +8,8 @@ from typing import Annotated
 import typer
 
 from .completion import complete_schema
-from .options import Profile, exit_with_error
+from .options import exit_with_error
+from .profile_option import Profile
 
 __all__ = ["schema"]
 

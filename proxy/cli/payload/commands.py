@@ -18,13 +18,13 @@ from dragoman.proxy.cli.options import (
     ConfigFile,
     EnvFile,
     Insecure,
-    Profile,
     exit_on_config_errors,
     exit_with_error,
     load_configuration,
     print_problems,
     read_environment,
 )
+from dragoman.proxy.cli.profile_option import Profile
 
 if TYPE_CHECKING:
     from dragoman.proxy.config.models import Config
