@@ -27,7 +27,6 @@ from dragoman.proxy.config.models import Server
 from dragoman.proxy.conversations.owner_store import OwnerStore
 from dragoman.proxy.conversations.stores.interface import ResponseStore
 from dragoman.proxy.http.aiohttp_request import get_current_task
-from dragoman.proxy.http.aiohttp_responses import OwnHeadResponse
 from dragoman.proxy.http.deadline import Deadline
 from dragoman.proxy.http.json_response import create_fault_response
 from dragoman.proxy.http.large_body import LargeBody, list_pieces
@@ -120,10 +119,10 @@ class Exchange:
         record = self._record
         try:
             response = await self._respond()
-            record.status = response.status
+            record.status = status = response.status
             if (recording := record.recording) is not None:
-                headers = response.fields if isinstance(response, OwnHeadResponse) else response.headers
-                recording.record_answer(response.status, headers)
+                fields = getattr(response, "fields", None)  # of an OwnHeadResponse
+                recording.record_answer(status, response.headers if fields is None else fields)
             return response
         except ClientDisconnected as error:
             return self._abort(error.fault)

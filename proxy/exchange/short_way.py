@@ -175,9 +175,7 @@ async def _make_call(
             health.end("unknown")
             provider.slots.release()
     if recorder is not None:
-        recorder.record_reply(response.status, response.headers, response.sent_secrets)
-        recorder.add_reply(data)
-        recorder.end(None)
+        recorder.record_whole_reply(response.status, response.headers, response.sent_secrets, data)
     response.finish()
     provider.slots.release()
     provider.retries.add_request()

@@ -67,6 +67,8 @@ class Inspector:
         self._new: list[tuple[ExchangeRecord, str]] = []
         self._running: dict[ExchangeRecord, InspectedExchange] = {}
         self._numbers = count(1)
+        self._headers: Sequence[tuple[bytes, bytes]] = ()  # those that were measured last, and their size
+        self._headers_size = 0
         self.size = 0
         self.dropped = 0
         self.configure(mode, limit, is_used=is_used)
@@ -158,11 +160,17 @@ class Inspector:
             self._drop_oldest()
         self._kept.append(entry)
         if entry.recording is not None:
-            _, _, headers = entry.recording.head
-            entry.size += len(b"".join(chain.from_iterable(headers))) + _HEADER * len(headers)
+            entry.size += self._measure_headers(entry.recording.head[2])
         self.size += entry.size
         if self.size > self.limit:
             self._make_room()
+
+    def _measure_headers(self, headers: Sequence[tuple[bytes, bytes]]) -> int:
+        """The bytes of memory that headers take. Requests of one client often have the same."""
+        if headers is not self._headers:
+            self._headers = headers
+            self._headers_size = len(b"".join(chain.from_iterable(headers))) + _HEADER * len(headers)
+        return self._headers_size
 
     def _count(self, record: ExchangeRecord) -> None:
         """Count what is kept of an exchange since the last time."""

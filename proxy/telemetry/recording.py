@@ -111,6 +111,16 @@ class CallRecording:
         if (recording := self._recording) is not None:
             recording.add(self._source + 1, data)
 
+    def record_whole_reply(
+        self, status: int, headers: Mapping[str, str], secrets: tuple[bytes, ...], data: bytes
+    ) -> None:
+        """Record a reply all of which has come, and that the call has ended with it."""
+        self._answered, self.secrets = (status, headers), secrets
+        recording, self._recording = self._recording, None
+        if recording is not None:
+            recording.add(self._source + 1, data)
+        self.ended = perf_counter()
+
     def end(self, fault: Fault | None) -> None:
         """Record how the call ended. Nothing more of it is recorded."""
         self._recording = None
