@@ -1,6 +1,6 @@
 """`dragoman serve` as two processes. One reads the command line and the configuration, and ends; the other one imports
-the server meanwhile, and serves. So the libraries that only reading needs take no memory while the proxy runs, and the
-start takes as long as the slower of the two.
+the server, meanwhile if there is a core for it, and serves. So the libraries that only reading needs take no memory
+while the proxy runs, and the start takes as long as the slower of the two.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ def serve_apart() -> int:
         _read(write_end)
     os.close(write_end)
     try:
-        run = import_server()
+        if _has_several_cores():
+            import_server()
         with open(read_end, "rb") as pipe:
             sent = pipe.read()
     except BaseException:  # KeyboardInterrupt above all
@@ -39,7 +40,12 @@ def serve_apart() -> int:
     if status < 0:
         print(f"error: signal {-status} ended the process that reads the configuration", file=sys.stderr)
         return 2
-    return run(**pickle.loads(sent)) if sent and not status else status
+    return import_server()(**pickle.loads(sent)) if sent and not status else status
+
+
+def _has_several_cores() -> bool:
+    """Whether two processes can run at once. On one core each would only wait for the other, and for its caches."""
+    return not hasattr(os, "sched_getaffinity") or len(os.sched_getaffinity(0)) > 1
 
 
 def import_server() -> Callable[..., int]:

@@ -17,6 +17,28 @@ from .conftest import GOOD, MAIN, run_python
 from .test_main import interrupt, open_for_writing
 
 SERVE = ("-c", MAIN, "serve")
+ON_ONE_CORE = "import os; os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})"
+
+
+@pytest.mark.parametrize("script", [MAIN, f"{ON_ONE_CORE}; {MAIN}"])
+def test_it_serves_on_any_number_of_cores(script: str, empty_folder: Path) -> None:
+    (empty_folder / "dragoman.yaml").write_text("server: {port: 0, drain: {delay: 1ms}}\nstore: {kind: none}\n" + GOOD)
+    with subprocess.Popen([sys.executable, "-c", script, "serve"], stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        try:
+            assert process.stderr.readline().startswith("dragoman listens on http://127.0.0.1:")
+            while not process.stderr.readline().startswith("responses are not stored"):
+                assert process.poll() is None
+            assert list_children(process.pid) == [], "the reader has not ended"
+            process.terminate()
+            assert process.wait(60) == 0
+        finally:
+            process.kill()
+
+
+def list_children(process: int) -> list[str]:
+    """The process ids of what a process has started, zombies included."""
+    return Path(f"/proc/{process}/task/{process}/children").read_text().split()
 
 
 def test_warnings_and_errors_are_printed_once(empty_folder: Path) -> None:
