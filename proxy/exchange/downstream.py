@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from typing import Protocol
 from urllib.parse import quote
 
@@ -39,6 +40,10 @@ class DownstreamResponse(Protocol):
 
     async def write(self, data: bytes) -> None:
         """Write bytes to the client. Raises ClientDisconnected."""
+
+    async def write_last(self, data: bytes) -> None:
+        """Write the last bytes of a complete attempt. Raises ClientDisconnected."""
+        await self.write(data)
 
     def write_now(self, data: bytes) -> bool:
         """Write bytes to the client without waiting; False if that cannot be done, and nothing was written."""
@@ -125,12 +130,18 @@ class StreamedResponse(DownstreamResponse):
         self._stream.deadline = ctx.deadline
 
     async def write(self, data: bytes) -> None:
+        await self._write(self._stream.write, data)
+
+    async def write_last(self, data: bytes) -> None:
+        await self._write(self._stream.write_last, data)
+
+    async def _write(self, write: Callable[[bytes], Awaitable[None]], data: bytes) -> None:
         ctx = self._ctx
         if ctx.record.events and ctx.record.first_token_ms is None:
             ctx.record.first_token_ms = ctx.record.elapsed_ms()
         if (recording := ctx.record.recording) is not None:
             recording.add(REPLY, data)
-        await self._stream.write(data)
+        await write(data)
         ctx.record.bytes = self._stream.bytes_written
 
     def write_now(self, data: bytes) -> bool:

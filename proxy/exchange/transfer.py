@@ -188,7 +188,9 @@ class Transfer:
             data = self._ctx.mask(data)
             if attempt.answer.has_begun:
                 record.record_fault(fault)
-        if data:
+        if data and self._is_single and attempt.outcome.state == "complete":
+            await self._downstream.write_last(data)
+        elif data:
             await self._write(data)
         if output.calls:
             record.attempts += 1

@@ -109,8 +109,15 @@ class ChunkedResponse(OwnHeadResponse):
 
     async def write(self, data: bytes | bytearray | memoryview) -> None:
         """Send a chunk, with the head before the first one. Raises ConnectionError."""
+        if self._has_ended:
+            raise ConnectionResetError("the response has ended")
         head = b"" if self._is_sent else self._write_head(self._request)
         _write(self._request, head + b"%x\r\n%b\r\n" % (len(data), bytes(data)) if data else head)
+
+    def write_last(self, data: bytes) -> None:
+        """Send a chunk and the last chunk, after a head that is sent, in one write. Raises ConnectionError."""
+        self._has_ended = True
+        _write(self._request, b"%x\r\n%b\r\n%b" % (len(data), data, _LAST_CHUNK))
 
     async def write_eof(self, data: bytes = b"") -> None:
         """Send the last chunk, once. Raises ConnectionError."""

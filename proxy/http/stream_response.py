@@ -147,6 +147,22 @@ class EventStreamResponse:
         self._has_plain_chunks = isinstance(self.response, ChunkedResponse)
         self._record_write(len(data))
 
+    async def write_last(self, data: bytes) -> None:
+        """As `write`, for the last bytes before `end`: the end of the stream goes with them if that is possible."""
+        response = self.response
+        is_plain = self._has_plain_chunks and 0 < len(data) <= _LARGEST
+        if not is_plain or not isinstance(response, ChunkedResponse):
+            return await self.write(data)
+        self._has_plain_chunks = False
+        self.deadline.enter_phase("write", self._stall)
+        await _send(self._write_end(response, data), self.deadline)
+        self._record_write(len(data))
+
+    async def _write_end(self, response: ChunkedResponse, data: bytes) -> None:
+        response.write_last(data)
+        if self._protocol.writing_paused:
+            await self._request.writer.drain()
+
     def write_now(self, data: bytes) -> bool:
         """Send bytes without waiting; False if that cannot be done, and nothing was sent."""
         size = len(data)

@@ -11,6 +11,7 @@ import pytest
 from dragoman.adapters import dialects
 from dragoman.adapters.pipeline import Pipeline
 from dragoman.proxy.exchange import exchange, short_way
+from dragoman.proxy.http.aiohttp_responses import ChunkedResponse
 from tests.proxy.running_proxy import StartProxy
 from tests.proxy.scripted_upstream import StartUpstream, Step, Wire
 
@@ -134,6 +135,24 @@ async def test_the_only_target_of_a_stream_is_looked_up_once(
     p = await proxy(provide(up.port))
     monkeypatch.setattr(exchange, "_list_candidates", fail)
     assert (await p.ask(stream=True)).status == 200
+
+
+async def test_the_end_of_a_stream_goes_with_its_last_bytes(
+    proxy: StartProxy, upstream: StartUpstream, wire: Wire, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """But for a stream that fails: its end follows an error event."""
+    ends: list[bytes] = []
+    write_last = ChunkedResponse.write_last
+    monkeypatch.setattr(ChunkedResponse, "write_last", lambda self, data: ends.append(data) or write_last(self, data))
+    head, *chunks, end = wire.chunked(wire.token("hi"), wire.token("", "stop"), b"data: [DONE]\n\n")
+    up = await upstream(head, chunks[0], 0.05, *chunks[1:], end, "keep")
+    answer = await (await proxy(up)).ask(stream=True)
+    assert len(ends) == 1
+    assert answer.text.endswith(ends[0])
+    cut = await upstream(head, chunks[0], 0.05)
+    failed = await (await proxy(cut)).ask(stream=True)
+    assert b"upstream_truncated" in failed.text
+    assert len(ends) == 1
 
 
 @pytest.mark.parametrize("limit", ["_LARGEST", "_MOST_VALUES"])

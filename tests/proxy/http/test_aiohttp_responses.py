@@ -63,6 +63,17 @@ async def test_the_first_chunk_goes_with_the_head(wire: Wire) -> None:
     assert response.keep_alive
 
 
+async def test_the_end_may_go_with_the_last_bytes(wire: Wire) -> None:
+    response = ChunkedResponse(make_request(wire), {})
+    await response.write(b"first")
+    response.write_last(b"last")
+    await response.write_eof()
+    assert wire.writes[1:] == [b"4\r\nlast\r\n0\r\n\r\n"]
+    with pytest.raises(ConnectionError):
+        await response.write(b"more")
+    assert len(wire.writes) == 2
+
+
 async def test_a_head_may_go_before_the_chunks_and_a_stream_may_have_none(wire: Wire) -> None:
     response = ChunkedResponse(request := make_request(wire, keep_alive=False), {})
     await response.prepare(request)

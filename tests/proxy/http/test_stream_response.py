@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 
+import pytest
 from aiohttp import ClientSession, web
 from aiohttp.web_request import BaseRequest
 from aiohttp.web_response import Response, StreamResponse
@@ -12,7 +13,7 @@ from aiohttp.web_response import Response, StreamResponse
 from dragoman.adapters.faults import Fault
 from dragoman.proxy.http.aiohttp_server import HttpServer
 from dragoman.proxy.http.deadline import Deadline
-from dragoman.proxy.http.stream_response import EventStreamResponse
+from dragoman.proxy.http.stream_response import ClientDisconnected, EventStreamResponse, Pings
 
 HOLD = 0.02
 
@@ -42,6 +43,35 @@ async def test_there_is_one_head_where_the_hold_ends_with_the_first_output() -> 
         host, port = runner.addresses[0]
         async with ClientSession() as session, session.post(f"http://{host}:{port}/") as answer:
             assert await answer.read() == b"data: 1\n\ndata: 2\n\n"
+    finally:
+        await runner.cleanup()
+
+
+async def end_with_the_last_bytes(request: web.BaseRequest) -> web.StreamResponse:
+    """Pings come all the time, but not after the end; and nothing else does."""
+    pings = Pings(0.001, b": ping\n\n")
+    down = EventStreamResponse(request, Deadline(), lambda: {"Content-Type": "text/event-stream"}, HOLD, 5, pings)
+    await down.write(b"data: 1\n\n")
+    await down.write_last(b"data: 2\n\n")
+    await asyncio.sleep(0.01)
+    with pytest.raises(ClientDisconnected):
+        await down.write(b"data: 3\n\n")
+    await down.end(broken=False)
+    assert down.bytes_written == 18
+    assert down.response is not None
+    return down.response
+
+
+async def test_the_end_goes_with_the_last_bytes() -> None:
+    runner = web.ServerRunner(web.Server(end_with_the_last_bytes))
+    await runner.setup()
+    try:
+        await web.TCPSite(runner, "127.0.0.1", 0).start()
+        reader, writer = await asyncio.open_connection(*runner.addresses[0])
+        writer.write(b"POST / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n")
+        answer = await reader.read()
+        assert answer.partition(b"\r\n\r\n")[2] == b"9\r\ndata: 1\n\n\r\n9\r\ndata: 2\n\n\r\n0\r\n\r\n"
+        writer.close()
     finally:
         await runner.cleanup()
 
