@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import ctypes
 import gc
 import signal
 import sys
@@ -20,6 +19,7 @@ from typing import Any, TypeVar
 from dragoman.proxy.config.document import ConfigText
 from dragoman.proxy.config.models import Config
 from dragoman.proxy.config.values import format_seconds
+from dragoman.proxy.http.heap import return_large_blocks
 from dragoman.proxy.server.lifecycle import RunningProxy, start
 from dragoman.proxy.server.reload import ConfigSource
 from dragoman.proxy.server.serving_state import StartError
@@ -30,8 +30,6 @@ from dragoman.proxy.upstreams.factory import describe_engines
 from .onboarding import describe_models, describe_store, suggest_first_requests
 
 __all__ = ["run"]
-
-_MMAP_THRESHOLD, _TRIM_THRESHOLD = -3, -1  # M_MMAP_THRESHOLD and M_TRIM_THRESHOLD of malloc.h
 
 _T = TypeVar("_T")
 
@@ -74,7 +72,7 @@ def run(
             proxy.log_engines()  # on a terminal the greeting names the engines
         gc.freeze()  # without gc.collect(): there are 60 000 objects to look at, and next to no garbage among them
         gc.set_threshold(50_000, 20, 100)
-        _return_large_blocks()
+        return_large_blocks()
         await first_signal.wait()
         _print_stopping(proxy)
         await proxy.stop()
@@ -85,15 +83,6 @@ def run(
             return _run_in_fast_loop(serve)
     finally:
         console.close()
-
-
-def _return_large_blocks() -> None:
-    """Let glibc map blocks of 4 MiB and more one by one. It would raise that limit to 32 MiB by itself, and the heap
-    would keep what bodies once took."""
-    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
-    if mallopt is not None:
-        mallopt(_MMAP_THRESHOLD, 4 * 1024 * 1024)
-        mallopt(_TRIM_THRESHOLD, 16 * 1024 * 1024)
 
 
 def _print_greeting(proxy: RunningProxy) -> None:

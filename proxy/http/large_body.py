@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Iterator
 
+from .heap import return_in_small_steps
+
 __all__ = ["LargeBody", "list_pieces"]
 
 
@@ -38,12 +40,17 @@ class LargeBody:
         """The whole body, once. Other threads run meanwhile: Python joins bytes of a megabyte and more without its
         lock."""
         whole = b"".join(self._pieces)
-        self.drop()
+        self._free()
         return whole
 
     def drop(self) -> None:
-        """Free the pieces. Other threads run meanwhile. The last piece goes first: memory at the end of the heap goes
-        back to the system piece by piece, and not all of it at once when the last piece is free."""
+        """Free the pieces of a body that nobody needs. Other threads run meanwhile."""
+        with return_in_small_steps():
+            self._free()
+
+    def _free(self) -> None:
+        """The last piece goes first: memory at the end of the heap goes back to the system step by step, and not all of
+        it at once when the last piece is free."""
         while self._pieces:
             self._pieces.pop()
         self._size = 0
