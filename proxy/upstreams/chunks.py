@@ -64,7 +64,9 @@ class ChunkReader:
                     at = stop + 2
                 else:
                     self._missing = self._size + 2
-            if at < end and self._can_split and not self._missing:
+            if at == end:
+                break
+            if self._can_split and not self._missing:
                 at = self._split(data, at, parts)
         return parts[0] if len(parts) == 1 else b"".join(parts), b""
 
