@@ -54,11 +54,11 @@ def response_format(schema: JsonObject) -> JsonObject:
 @pytest.mark.parametrize(
     ("question", "answer"),
     [
-        ("Which dialects does dragoman speak?", "Four: openai, databricks, azure and mindie."),
+        ("Which dialects does dragoman speak?", "Five: openai, databricks, azure, mindie and anthropic."),
         ("What does dragoman init do?", "It writes a commented dragoman.yaml to begin with."),
         (
             "What does the policy unsupported mean?",
-            "For a known field that the target lacks: refuse (default) or drop.",
+            "For a known field that the target lacks: refuse (default), refuse-exactly or drop.",
         ),
         ("Which licence does dragoman have?", "Apache-2.0."),
     ],
