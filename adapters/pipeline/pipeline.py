@@ -125,10 +125,7 @@ class Pipeline:
         hub = route.served.read_request(call, client)
         receipt.mark_canonical()
         validator = request_validator(route.dialect.name, route.protocol, route.profile)
-        _, _, _, target, _, clock, new_id, first, _, request_id, middle = client
-        self._ctx = Context(
-            route.profile, call, receipt, target, hub, clock, new_id, first, validator, request_id, middle
-        )
+        self._ctx = client._replace(profile=route.profile, call=call, request=hub, accepted_by=validator)
         return hub
 
     def start_conversation(self) -> Recall | None:

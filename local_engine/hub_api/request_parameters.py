@@ -9,6 +9,7 @@ from dragoman.adapters.call import JsonObject
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.validation import load_validator
 from dragoman.local_engine.generation import SamplingParams
+from dragoman.local_engine.model_folder.sampling_defaults import SAMPLING_DEFAULTS
 
 __all__ = [
     "check_best_of",
@@ -21,19 +22,7 @@ __all__ = [
 ]
 
 STREAM_FIELDS = frozenset({"stream", "stream_options"})
-SAMPLING_FIELDS = frozenset(
-    [
-        "temperature",
-        "top_p",
-        "top_k",
-        "min_p",
-        "presence_penalty",
-        "frequency_penalty",
-        "repetition_penalty",
-        "logit_bias",
-        "seed",
-    ]
-)
+SAMPLING_FIELDS = frozenset({*SAMPLING_DEFAULTS, "logit_bias", "seed"})
 OUTPUT_FIELDS = frozenset(
     ["n", "best_of", "stop", "stop_token_ids", "ignore_eos", "skip_special_tokens", "include_stop_str_in_output"]
 )

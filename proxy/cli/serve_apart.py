@@ -11,17 +11,19 @@ import signal
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from importlib import import_module
 from typing import Any, NoReturn
 
 __all__ = ["import_server", "serve_apart"]
 
+_SHARED = ("dragoman.proxy.config.checked_config", "dragoman.proxy.cli.configuration_source")
+"""The modules that both processes need: they are imported before the fork."""
+
 
 def serve_apart() -> int:
     """Run the command `serve` of `sys.argv`. Returns the exit status. No thread may run."""
-    from dragoman.proxy.config import checked_config  # noqa: F401 - both processes need it
-
-    from . import configuration_source  # noqa: F401 - the same
-
+    for name in _SHARED:
+        import_module(name)
     read_end, write_end = os.pipe()
     reader = os.fork()
     if reader == 0:
