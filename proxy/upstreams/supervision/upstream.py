@@ -17,7 +17,8 @@ from .supervisor import Supervisor
 
 __all__ = ["SupervisedUpstream"]
 
-_BROKEN = {"upstream_disconnected", "upstream_unreachable"}
+_REFUSED = "upstream_unreachable"
+_BROKEN = {"upstream_disconnected", _REFUSED}
 
 
 class SupervisedUpstream:
@@ -38,14 +39,19 @@ class SupervisedUpstream:
         recorder: CallRecording | None = None,
         written: bytes | None = None,
     ) -> UpstreamResponse:
-        """Send a call as soon as the server is ready. Raises Fault."""
+        """Send a call as soon as the server is ready. If nobody listened, the call has not begun: the next process gets
+        it. Raises Fault."""
+        await self.engine.wait_until_ready()
         try:
-            await self.engine.wait_until_ready()
             return await self._http.send(call, stream=stream, forwarded=forwarded, recorder=recorder, written=written)
         except Fault as fault:
-            if fault.code in _BROKEN:
-                await self.engine.detect_end()
-            raise
+            if fault.code not in _BROKEN:
+                raise
+            await self.engine.detect_end()
+            if fault.code != _REFUSED:
+                raise
+        await self.engine.wait_until_ready()
+        return await self._http.send(call, stream=stream, forwarded=forwarded, recorder=recorder, written=written)
 
     async def close(self) -> None:
         await self._http.close()

@@ -21,6 +21,7 @@ from dragoman.contract.json_types import JsonObject
 from dragoman.proxy.server.lifecycle import StartError
 from dragoman.proxy.upstreams.local import upstream
 from dragoman.proxy.upstreams.supervision import supervisor
+from dragoman.proxy.upstreams.supervision.process import ServerProcess
 from tests.tables import sample_rows
 
 from .conftest import Local, Serve
@@ -84,6 +85,30 @@ async def test_killed_under_load(local: Serve) -> None:
     assert p.engine.pid != before and p.engine.restarts == 1
     (ended,) = lines(p, "engine_ended")
     assert ended["reason"] == "the process was killed by SIGKILL" and ended["restart_in"] == 0
+
+
+async def test_a_request_that_finds_it_ended_is_answered_by_the_next_process(
+    local: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Although the end is noticed late, and although the streams that ended with it opened the breaker."""
+    wait = ServerProcess.wait_for_end
+
+    async def notice_late(process: ServerProcess) -> int:
+        status = await wait(process)
+        await asyncio.sleep(1.2)
+        return status
+
+    monkeypatch.setattr(ServerProcess, "wait_for_end", notice_late)
+    p = await local(slow=0.02, slots=8)
+    streams = [await p.ask(f"number {i}", stream=True).__aenter__() for i in range(6)]
+    for answer in streams:
+        assert b'"delta"' in await answer.content.readany()
+    os.kill(p.engine.pid, signal.SIGKILL)
+    for answer in streams:
+        assert b"upstream_truncated" in await answer.read()
+    assert not lines(p, "engine_ended")
+    assert await _whole(p.ask("after", max_tokens=4)) == 200
+    assert p.engine.restarts == 1
 
 
 @pytest.mark.parametrize("how", ["a step", "all of it"])
