@@ -68,8 +68,7 @@ class AnswerWriter:
         dialect's writer raises if it has written nothing."""
         if isinstance(answer, dict):
             return self._write_reply(answer)
-        if self._stream is None:
-            self._stream = self._served.write_stream(self._ctx)
+        self._open_stream()
         data = self._write_output(answer[0]) if len(answer) == 1 else self._write_outputs(answer)
         self.has_begun = self.has_begun or bool(data)
         return data
@@ -82,9 +81,18 @@ class AnswerWriter:
 
     def write_fault(self, fault: Fault) -> bytes:
         """The bytes that end a stream with a fault."""
+        return self._open_stream().write(fault)
+
+    def encode_response(self, response: JsonObject) -> bytes | None:
+        """The JSON text of a response, with which the event of a stream that has this object later is written too; None
+        if the client's dialect writes its events in another way."""
+        stream = self._open_stream()
+        return stream.encode_response(response) if isinstance(stream, ResponsesStreamWriter) else None
+
+    def _open_stream(self) -> StreamWriter:
         if self._stream is None:
             self._stream = self._served.write_stream(self._ctx)
-        return self._stream.write(fault)
+        return self._stream
 
     def _write_reply(self, hub: JsonObject) -> bytes:
         try:

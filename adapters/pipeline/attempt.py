@@ -23,7 +23,7 @@ from dragoman.adapters.streams import Output as StreamOutput
 
 from .answer_writer import STREAM_HEADERS, Answer, AnswerWriter, PartlyWritten
 from .call_context import create_answer_context, create_call_context, translate_call
-from .conversation import Conversation
+from .conversation import Conversation, find_provider_id
 from .emulated_reader import CallPart, create_reader
 from .emulation_needs import EmulationNeeds, rewrite_call, split_request
 from .guard import UnexpectedErrorGuard
@@ -344,11 +344,10 @@ class Attempt:
         return Output(data)
 
     def _with_store_fields(self, answer: Answer) -> Answer:
-        conversation = self._conversation
+        conversation, receipt = self._conversation, self.receipt
         assert conversation is not None
         if isinstance(answer, dict):
-            return conversation.with_store_fields(answer, self.receipt)
-        receipt = self.receipt
+            return conversation.with_store_fields(answer, receipt)
         return [conversation.replace_fields(output, receipt) for output in answer]
 
     def _hold(self, answer: Answer) -> Output:
@@ -356,14 +355,15 @@ class Attempt:
         conversation = self._conversation
         assert conversation is not None
         if isinstance(answer, dict):
-            self._held, record = conversation.complete(answer, self.receipt)
-            return Output(record=record)
+            self._held = conversation.with_store_fields(answer, self.receipt)
+            return Output(record=conversation.create_record(self._held, find_provider_id(answer)))
         *before, last, end = answer
         assert isinstance(last, Chunk)
-        shown, record = conversation.complete(last.body["response"], self.receipt)
+        shown = conversation.with_store_fields(last.body["response"], self.receipt)
+        written = self.answer.encode_response(shown)
         shown_before = [conversation.replace_fields(output, self.receipt) for output in before]
         self._held = [*shown_before, Chunk({**last.body, "response": shown}), end]
-        return Output(record=record)
+        return Output(record=conversation.create_record(shown, find_provider_id(last.body["response"]), written))
 
     def _release(self, _: None) -> Output:
         output = Output(self.answer.write(self._held))

@@ -9,7 +9,8 @@ After. The client sees one id, which is ours, and a `store` that is true exactly
 response is saved before its last event, or its whole reply, goes out: a client that has read it to the end can rely on
 it. A response that failed after it had begun is saved too.
 
-Nothing here reads or writes a store: `recall` says what to fetch, `supply` takes it, and `complete` gives the record.
+Nothing here reads or writes a store: `recall` says what to fetch, `supply` takes it, and `create_record` gives the
+record.
 """
 
 from __future__ import annotations
@@ -135,11 +136,6 @@ class Conversation:
             return False
         self._has_forgotten = _NOT_FOUND in (fault.code, fault.provider_code) or fault.path[:1] == PREVIOUS
         return self._has_forgotten
-
-    def complete(self, response: JsonObject, receipt: Receipt) -> tuple[JsonObject, StoredResponse | None]:
-        """The response as the client gets it, and the record to save before that, if any."""
-        shown = self.with_store_fields(response, receipt)
-        return shown, self.create_record(shown, find_provider_id(response)) if self.keeps else None
 
     def with_store_fields(self, response: JsonObject, receipt: Receipt) -> JsonObject:
         """The response with our id, the client's `previous_response_id`, and a `store` that is true if it is kept."""

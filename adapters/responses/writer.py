@@ -56,9 +56,16 @@ class ResponsesStreamWriter(StreamWriterBase):
         self._accumulator = Accumulator()
         self._number = 0
         self._begun: tuple[object, orjson.Fragment | None] = (None, None)  # a response and its text
+        self._ending: tuple[object, orjson.Fragment | None] = (None, None)  # the same, of the last event
         self._run_body: JsonObject | None = None  # whose runs are written with `_frame` and added to `_buffer`
         self._frame = (b"", b"")  # what is before the text of an event, and between it and the number
         self._buffer = TextBuffer()
+
+    def encode_response(self, response: JsonObject) -> bytes:
+        """The JSON text of a response. The event that has this object later is written with it."""
+        text = orjson.dumps(response)
+        self._ending = response, orjson.Fragment(text)
+        return text
 
     def _encode_chunk(self, chunk: Chunk) -> bytes:
         self._run_body = None
@@ -106,16 +113,23 @@ class ResponsesStreamWriter(StreamWriterBase):
             return b""
         if rendered is not event or event.get("sequence_number") != self._number:
             raw = None
-        data = raw or orjson.dumps({**self._write_begun(rendered), "sequence_number": self._number})
+        data = raw or orjson.dumps({**self._write_response(rendered), "sequence_number": self._number})
         self._number += 1
         return encode_event_head(rendered["type"]) + data + b"\n\n"
 
-    def _write_begun(self, event: JsonObject) -> JsonObject:
-        """The event, its response as JSON text if it is one of the first: they mostly have the same object, whose text
-        is made once, and kept until the second of them."""
-        if event["type"] not in BEGINNINGS or "response" not in event:
+    def _write_response(self, event: JsonObject) -> JsonObject:
+        """The event, its response as JSON text if that is known from `encode_response`, or if the event is one of the
+        first: they mostly have the same object, whose text is made once, and kept until the second of them."""
+        response = event.get("response")
+        if response is None:
             return event
-        response, (known, text) = event["response"], self._begun
+        known, text = self._ending
+        if text is not None and response is known:
+            self._ending = (None, None)
+            return {**event, "response": text}
+        if event["type"] not in BEGINNINGS:
+            return event
+        known, text = self._begun
         self._begun = (None, None)
         if text is None or response is not known:
             text = orjson.Fragment(orjson.dumps(response))

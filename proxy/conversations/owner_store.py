@@ -102,7 +102,8 @@ class OwnerStore:
 
 def mask_record(record: StoredResponse, mask: Callable[[bytes], bytes]) -> StoredResponse:
     """The record without secrets in what the provider says: the response, and its id there."""
-    written = orjson.dumps([record.response, record.provider_id])
+    response_text = orjson.dumps(record.response) if record.written is None else record.written
+    written = b"[%b,%b]" % (response_text, orjson.dumps(record.provider_id))
     masked = mask(written)
     if masked == written:
         return record

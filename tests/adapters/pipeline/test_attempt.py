@@ -246,6 +246,33 @@ def test_the_end_of_a_stream_is_saved_before_the_client_gets_it(receive: Receive
     assert attempt.outcome.state == "complete"
 
 
+@pytest.mark.parametrize("reads", [1, 2, 3])
+def test_the_record_has_the_text_that_the_client_gets(reads: int, receive: ReceiveRequest, plan: CreatePlan) -> None:
+    """The text is made once. It is the one that the event has if its response is written with it."""
+
+    def answer(may_share: bool) -> tuple[Output, bytes]:
+        pipeline = receive("openai/responses", {**KEPT, "stream": True}, has_store=True)
+        pipeline.start_conversation()
+        attempt = pipeline.prepare(plan())
+        if not may_share:
+            attempt.answer.encode_response = lambda response: None  # type: ignore[method-assign]
+        attempt.start_reply(0, 200, SSE)
+        pieces = [FIRST, LAST, DONE]
+        before = [attempt.feed(0, piece) for piece in [*pieces[: reads - 1], b"".join(pieces[reads - 1 :])]]
+        return before[-1], b"".join(output.data for output in before) + attempt.confirm_save().data
+
+    shared, data = answer(may_share=True)
+    alone, expected = answer(may_share=False)
+    assert shared.record is not None and alone.record is not None
+    assert (alone.record.written, shared.record.written) == (None, orjson.dumps(shared.record.response))
+    assert shared.record.written in data
+    assert without_ids(data, shared.record) == without_ids(expected, alone.record)
+
+
+def without_ids(data: bytes, record: StoredResponse) -> bytes:
+    return data.replace(record.id.removeprefix("resp_").encode(), b"")
+
+
 def test_an_answer_that_cannot_be_saved_has_failed(receive: ReceiveRequest, plan: CreatePlan) -> None:
     broken = Fault("internal", "the store is full", code="store_unavailable")
     for stream in (False, True):

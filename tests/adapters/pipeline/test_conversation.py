@@ -10,7 +10,7 @@ import pytest
 from dragoman.adapters.call import Call, Context, JsonObject, Target
 from dragoman.adapters.changes import Receipt
 from dragoman.adapters.faults import Fault
-from dragoman.adapters.pipeline.conversation import Conversation
+from dragoman.adapters.pipeline.conversation import Conversation, find_provider_id
 from dragoman.adapters.responses.stored import StoredResponse, find_response_id, new_item_id
 from dragoman.adapters.streams import Chunk
 
@@ -42,8 +42,8 @@ def ask() -> Ask:
         ctx = Context("actual", Call("POST", "/", request), Receipt(), Target("m"), request)
         ctx = conversation.continue_for(ctx, provider, True)
         response = {"id": "theirs", "created_at": 1, "status": "completed", "output": output, "store": False}
-        _, record = conversation.complete(response, Receipt())
-        assert record is not None
+        shown = conversation.with_store_fields(response, Receipt())
+        record = conversation.create_record(shown, find_provider_id(response))
         kept[record.id] = record
         return record.id, ctx
 

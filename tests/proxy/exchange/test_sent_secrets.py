@@ -6,11 +6,14 @@ import json
 from pathlib import Path
 from typing import NamedTuple
 
+import orjson
 import pytest
 
 from dragoman.adapters.changes import Receipt
 from dragoman.adapters.registry import dialects
+from dragoman.adapters.responses.stored import StoredResponse
 from dragoman.contract.json_types import JsonObject, JsonValue
+from dragoman.proxy.conversations.owner_store import mask_record
 from dragoman.proxy.telemetry.sent_secrets import SentSecrets, find_credentials, find_secret_headers
 from tests.proxy.running_proxy import Proxy, StartProxy
 from tests.proxy.scripted_upstream import StartUpstream, Step, Wire
@@ -138,6 +141,24 @@ async def test_stored_responses(
     async with p.session.get(f"{p.running.url}/v1/responses/{answer['id']}") as response:
         assert (await response.json())["output"] == answer["output"]
     assert stream or KEY.encode() not in raw
+
+
+@pytest.mark.parametrize("secret", ["secret-in-a-text", "secret-of-an-id", "not-there"])
+def test_a_record_is_masked_alike_whether_its_text_is_known(secret: str) -> None:
+    def create(response: JsonObject, provider_id: str | None, *, is_known: bool = False) -> StoredResponse:
+        written = orjson.dumps(response) if is_known else None
+        return StoredResponse("resp_1", None, 1.0, "m", [], response, "p", provider_id, written)
+
+    response: JsonObject = {"output": ["a secret-in-a-text"]}
+    sent = SentSecrets()
+    sent.add((secret.encode(),))
+    known, unknown = (
+        mask_record(create(response, "secret-of-an-id", is_known=is_known), lambda data: sent.mask(data, None))
+        for is_known in (True, False)
+    )
+    assert known == unknown
+    assert known.written in (None, orjson.dumps(known.response))
+    assert (known == create(response, "secret-of-an-id")) == (secret == "not-there")
 
 
 async def test_a_forwarded_header(proxy: StartProxy, upstream: StartUpstream, wire: Wire) -> None:
