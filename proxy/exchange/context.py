@@ -16,6 +16,7 @@ from dragoman.proxy.routing.targets import Candidate
 from dragoman.proxy.telemetry.log import Log
 from dragoman.proxy.telemetry.mask import Mask
 from dragoman.proxy.telemetry.record import ExchangeRecord
+from dragoman.proxy.telemetry.recording import Recording
 from dragoman.proxy.telemetry.sent_secrets import SentSecrets
 
 from .early_call import EarlyCall
@@ -31,8 +32,8 @@ class RequestContext:
     """A client's request and the pipeline that serves it. `headers` are those of every response to it. If responses are
     stored, `store` is set as soon as the key is known. `is_large` says that `worker` works on the request,
     `has_long_strings` that it also writes what is sent: the request may have strings of megabytes.
-    `sent_secrets` are the credentials of the calls made so far. `early` is a call that was made before the first
-    attempt."""
+    `recording` is that of the record. `sent_secrets` are the credentials of the calls made so far. `early` is a call
+    that was made before the first attempt."""
 
     request: BaseRequest
     headers: Mapping[str, str]
@@ -43,6 +44,7 @@ class RequestContext:
     log: Log
     mask: Mask
     worker: BodyWorker
+    recording: Recording | None = None
     is_large: bool = False
     has_long_strings: bool = False
     store: OwnerStore | None = None

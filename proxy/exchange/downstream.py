@@ -89,7 +89,7 @@ class WholeResponse(DownstreamResponse):
         assert attempt is not None
         self._response = create_reply_response(attempt.answer.status, data, _create_headers(ctx, attempt))
         ctx.record.bytes = len(data)
-        if (recording := ctx.record.recording) is not None:
+        if (recording := ctx.recording) is not None:
             recording.add_copy(REPLY, data)
 
     async def end(self) -> None:
@@ -139,18 +139,18 @@ class StreamedResponse(DownstreamResponse):
         ctx = self._ctx
         if ctx.record.events and ctx.record.first_token_ms is None:
             ctx.record.first_token_ms = ctx.record.elapsed_ms()
-        if (recording := ctx.record.recording) is not None:
+        if (recording := ctx.recording) is not None:
             recording.add(REPLY, data)
         await write(data)
         ctx.record.bytes = self._stream.bytes_written
 
     def write_now(self, data: bytes) -> bool:
-        record = self._ctx.record
+        ctx = self._ctx
         if not self._stream.write_now(data):
             return False
-        if record.recording is not None:
-            record.recording.add(REPLY, data)
-        record.bytes = self._stream.bytes_written
+        if ctx.recording is not None:
+            ctx.recording.add(REPLY, data)
+        ctx.record.bytes = self._stream.bytes_written
         return True
 
     async def end(self) -> None:

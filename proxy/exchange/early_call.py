@@ -6,7 +6,6 @@ from collections.abc import Callable
 
 from dragoman.adapters.faults import Fault
 from dragoman.proxy.routing.targets import Candidate
-from dragoman.proxy.telemetry.recording import CallRecording
 from dragoman.proxy.upstreams.interface import UpstreamResponse
 
 __all__ = ["EarlyCall"]
@@ -14,8 +13,7 @@ __all__ = ["EarlyCall"]
 
 class EarlyCall:
     """The call of a candidate, which has a place among the calls of its provider. It ended with `fault`, or else
-    `response` is its reply, from whose body `data` was read. `recorder` has recorded its request. Who takes it gives
-    the place back."""
+    `response` is its reply, from whose body `data` was read. Who takes it gives the place back."""
 
     def __init__(
         self,
@@ -23,10 +21,8 @@ class EarlyCall:
         response: UpstreamResponse | None,
         fault: Fault | None,
         data: bytes,
-        recorder: CallRecording | None,
     ) -> None:
         self.candidate = candidate
-        self.recorder = recorder
         self._response = response
         self._fault = fault
         self._data = data

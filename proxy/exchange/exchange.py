@@ -106,7 +106,9 @@ class Exchange:
         record.path, record.client = path[:MAX_PATH], request.remote
         if journal.inspector.is_used:
             if journal.inspector.mode != "off":
-                journal.inspector.begin_recording(record, request.method, request.raw_path, request.raw_headers)
+                journal.inspector.begin_recording(
+                    record, request.method, request.raw_path, request.raw_headers, is_short=is_plain
+                )
             journal.inspector.begin(record, request.raw_path)
         if journal.tracing is not None:
             journal.tracing.begin(record, request.method, request.headers)
@@ -170,7 +172,8 @@ class Exchange:
             route, call, has_store=self._store is not None, report_defect=report_defect, request_id=record.request_id
         )
         common = (self.deadline, self._server, self._log, self._mask, self._worker)
-        self._ctx = RequestContext(request, self._headers, pipeline, record, *common, early=left.early)
+        recording = self._journal.inspector.leave_short_way(record)
+        self._ctx = RequestContext(request, self._headers, pipeline, record, *common, recording, early=left.early)
         return self._ctx
 
     async def _serve(self, ctx: RequestContext, left: Leftover) -> StreamResponse:
@@ -211,7 +214,7 @@ class Exchange:
             self.deadline.enter_phase("body", server.body_timeout)
             needs_type = not self._state.keys  # see http/browser_rules.py
             body = await read_body(ctx.request, server.body_limit, self.deadline, needs_type=needs_type)
-            if (recording := ctx.record.recording) is not None:
+            if (recording := ctx.recording) is not None:
                 for piece in list_pieces(body):
                     recording.add(REQUEST, piece)
         ctx.record.request_bytes = len(body)
@@ -278,7 +281,7 @@ class Exchange:
         response = create_fault_response(ctx.pipeline.render_fault(fault), ctx.request, ctx.headers, ctx.mask)
         if isinstance(response.body, bytes):
             ctx.record.bytes = len(response.body)
-            if (recording := ctx.record.recording) is not None:
+            if (recording := ctx.recording) is not None:
                 recording.add_copy(REPLY, response.body)
         return response
 

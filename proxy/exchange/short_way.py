@@ -34,14 +34,14 @@ from dragoman.proxy.conversations.stores.interface import ResponseStore
 from dragoman.proxy.http.aiohttp_bodies import take_rest
 from dragoman.proxy.http.deadline import Deadline
 from dragoman.proxy.http.json_response import create_reply_response
-from dragoman.proxy.http.large_body import LargeBody, list_pieces
+from dragoman.proxy.http.large_body import LargeBody
 from dragoman.proxy.http.request_body import CLIENT_DEADLINES, read_body
 from dragoman.proxy.http.stream_response import send_large
 from dragoman.proxy.routing.keys import Caller
 from dragoman.proxy.routing.state import RouterState
 from dragoman.proxy.routing.targets import Candidate
 from dragoman.proxy.telemetry.record import ExchangeRecord
-from dragoman.proxy.telemetry.recording import REPLY, REQUEST, CallRecording
+from dragoman.proxy.telemetry.short_recording import ShortRecording
 from dragoman.proxy.telemetry.tracing import TRACE
 from dragoman.proxy.upstreams.interface import UpstreamResponse
 
@@ -96,9 +96,10 @@ async def take_short_way(
     if raw is None:
         deadline.enter_phase("body", server.body_timeout)
         raw = await read_body(request, server.body_limit, deadline, needs_type=False)
-    if (recording := record.recording) is not None:
-        for piece in list_pieces(raw):
-            recording.add(REQUEST, piece)
+    recording = record.recording
+    recorder = recording if isinstance(recording, ShortRecording) else None
+    if recorder is not None:
+        recorder.add_request(raw)
     most = min(server.value_limit, _MOST_VALUES)
     if not isinstance(raw, bytes) or len(raw) > _LARGEST or raw[:3] == BOM:
         return Leftover(caller, raw)
@@ -121,13 +122,13 @@ async def take_short_way(
         return Leftover(caller, raw, body, candidate)
     record.model, record.request_bytes = body["model"], len(raw)
     written = replace_model(text, body, single.call.body)
-    reply = await _make_call(candidate, single, written, deadline, record)
+    reply = await _make_call(candidate, single, written, deadline, record, recorder)
     if isinstance(reply, EarlyCall):
         return Leftover(caller, raw, body, candidate, reply)
     del raw, text, written, body, single, found
     if keeper is not None and reply.record is not None:
         await keeper.save(reply.record)
-    return await _send(request, headers, reply, server, deadline, record)
+    return await _send(request, headers, reply, server, deadline, record, recorder)
 
 
 def allows_short_way(headers: Mapping[str, str], raw_path: str, route: Route, server: Server) -> bool:
@@ -147,7 +148,12 @@ def _find_caller(headers: Mapping[str, str], state: RouterState) -> Caller | Non
 
 
 async def _make_call(
-    candidate: Candidate, single: SingleCall, written: bytes | None, deadline: Deadline, record: ExchangeRecord
+    candidate: Candidate,
+    single: SingleCall,
+    written: bytes | None,
+    deadline: Deadline,
+    record: ExchangeRecord,
+    recorder: ShortRecording | None,
 ) -> SingleReply | EarlyCall:
     """Make the call, which has a place among the calls of its provider; `written` is its body, if that is known.
     Raises CancelledError if the client left."""
@@ -158,10 +164,8 @@ async def _make_call(
     record.begin_try(label, candidate.vendor, candidate.choice.price, single.receipt)
     deadline.start_try(provider.timeouts.total)
     health.begin()
-    recorder: CallRecording | None = None
-    if (recording := record.recording) is not None:
-        recording.begin_try(candidate.plan, single.receipt)
-        recorder = recording.begin_call(label, single.receipt, 0)
+    if recorder is not None:
+        recorder.begin_call(candidate.plan, single.receipt, label)
     try:
         response, data, fault = await _ask(candidate, single, written, deadline, record, recorder)
         reply = None if response is None or fault is not None else _read(single, response, data)
@@ -169,7 +173,7 @@ async def _make_call(
         if response is None or reply is None:
             health.end("unknown")
             record.attempts = 0
-            return EarlyCall(candidate, response, fault, data, recorder)
+            return EarlyCall(candidate, response, fault, data)
     finally:
         if not is_taken:
             health.end("unknown")
@@ -191,7 +195,7 @@ async def _ask(
     written: bytes | None,
     deadline: Deadline,
     record: ExchangeRecord,
-    recorder: CallRecording | None,
+    recorder: ShortRecording | None,
 ) -> tuple[UpstreamResponse | None, bytes, Fault | None]:
     """The response, what was read of its body, and why no more was. Only a body that may be plain is read, and no large
     one to its end."""
@@ -253,10 +257,11 @@ async def _send(
     server: Server,
     deadline: Deadline,
     record: ExchangeRecord,
+    recorder: ShortRecording | None,
 ) -> StreamResponse:
     record.bytes = len(reply.data)
-    if (recording := record.recording) is not None:
-        recording.add_copy(REPLY, reply.data)
+    if recorder is not None:
+        recorder.add_answer(reply.data)
     response = create_reply_response(reply.status, reply.data, {**reply.headers, **headers})
     await send_large(response, request, deadline, server.write_stall)
     return response

@@ -17,6 +17,7 @@ from dragoman.adapters.pipeline import Attempt, Output, PlannedCall
 from dragoman.proxy.conversations.owner_store import mask_record
 from dragoman.proxy.routing.retry_table import find_rule
 from dragoman.proxy.routing.targets import Candidate
+from dragoman.proxy.telemetry.recording import CallRecording
 from dragoman.proxy.telemetry.tracing import TRACE, TRACE_STATE
 from dragoman.proxy.upstreams.call_slots import CallSlots
 
@@ -67,7 +68,7 @@ class Transfer:
         """Make the attempt's calls, and those that follow from their replies. `attempt.outcome` says how it ended.
         Raises ClientDisconnected."""
         calls, is_first = self._attempt.calls, True
-        if (recording := self._ctx.record.recording) is not None:
+        if (recording := self._ctx.recording) is not None:
             begin = recording.begin_try if self._ctx.early is None else recording.continue_try
             begin(self._candidate.plan, self._attempt.receipt)
         if not calls:
@@ -119,9 +120,12 @@ class Transfer:
         """Make one call, unless it was made before; None if it got no answer and is to be repeated."""
         ctx, attempt = self._ctx, self._attempt
         upstream, timeouts = self._candidate.provider.upstream, self._candidate.provider.timeouts
-        recorder = None if early is None else early.recorder
-        if early is None and (recording := ctx.record.recording) is not None:
-            recorder = recording.begin_call(self._candidate.label, attempt.receipt, call.number)
+        recorder: CallRecording | None = None
+        if (recording := ctx.recording) is not None:
+            if early is None:
+                recorder = recording.begin_call(self._candidate.label, attempt.receipt, call.number)
+            else:
+                recorder = recording.continue_call()
         try:
             if early is None:
                 written = await ctx.work(partial(write_json, call.call.body)) if ctx.has_long_strings else None

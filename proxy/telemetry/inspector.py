@@ -1,5 +1,5 @@
 """The inspector: the latest exchanges, for the page. It is a ring buffer that is bounded in bytes.
-The last 16 kB of each exchange that runs may come on top.
+The last 16 kB of each exchange that runs may come on top, and on the short way its bodies, which it holds anyway.
 
 An exchange that begins is only taken note of. It gets its place in the buffer together with others: when someone looks,
 or when one has ended. Most have ended by then, and what runs for many in a row costs half as much.
@@ -20,6 +20,7 @@ from typing import Literal, TypeAlias
 
 from .record import ExchangeRecord
 from .recording import CHANGE_SIZE, Recording
+from .short_recording import ShortRecording
 
 __all__ = ["InspectMode", "InspectedExchange", "Inspector"]
 
@@ -35,25 +36,32 @@ _MOST_NEW = 256  # exchanges that wait for their place
 
 class InspectedExchange:
     """An exchange in the buffer. `number` counts the exchanges from 1, `began` is in Unix seconds, `size` in bytes.
-    `recording` is None with `inspect: off`. The fields of the fault and `duration_ms` are set when it has ended."""
+    The fields of the fault, `duration_ms` and `recorded` are set when it has ended: until then, its record has the
+    recording."""
 
     replayed_from: str | None = None
     fault: str | None = None
     message: str | None = None
     duration_ms: float | None = None
     is_dropped = False
+    recorded: Recording | ShortRecording | None = None
 
     def __init__(self, number: int, record: ExchangeRecord, path: str, began: float) -> None:
         self.number = number
         self.record = record
         self.path = path
         self.began = began
-        self.recording = record.recording
         self.size = _ENTRY + len(path)
 
     @property
     def has_ended(self) -> bool:
         return self.duration_ms is not None
+
+    @property
+    def recording(self) -> Recording | None:
+        """What is recorded now; None with `inspect: off`, or if the exchange has made room for others."""
+        found = self.record.recording or self.recorded
+        return found.unfold() if isinstance(found, ShortRecording) else found
 
 
 class Inspector:
@@ -95,10 +103,28 @@ class Inspector:
             self._take_new()
 
     def begin_recording(
-        self, record: ExchangeRecord, method: str, path: str, headers: Sequence[tuple[bytes, bytes]]
+        self,
+        record: ExchangeRecord,
+        method: str,
+        path: str,
+        headers: Sequence[tuple[bytes, bytes]],
+        *,
+        is_short: bool = False,
     ) -> None:
-        """Give the record of an exchange that is about to begin the recording to write to."""
-        record.recording = Recording((method, path, headers), self._most_of_exchange, partial(self._count, record))
+        """Give the record of an exchange that is about to begin the recording to write to. `is_short` says that it
+        begins the short way."""
+        head = (method, path, headers)
+        if is_short:
+            record.recording = ShortRecording(head, self._most_of_exchange)
+        else:
+            record.recording = Recording(head, self._most_of_exchange, partial(self._count, record))
+
+    def leave_short_way(self, record: ExchangeRecord) -> Recording | None:
+        """The recording of an exchange that goes on in the long way, if it has one: everything can be written to it."""
+        recording = record.recording
+        if isinstance(recording, ShortRecording):
+            recording = record.recording = recording.unfold(partial(self._count, record))
+        return recording
 
     def expect_replay(self, request_id: str, replayed: str) -> None:
         """Take note that the exchange with this id, which is about to begin, repeats another one."""
@@ -121,7 +147,7 @@ class Inspector:
             receipt.forget_paths()
         if (recording := record.recording) is not None:
             record.recording = None
-            size = recording.end()
+            size = self._keep_recording(entry, recording)
         else:
             size = 0 if receipt is None else CHANGE_SIZE * len(receipt.changes)
         if size and not entry.is_dropped:
@@ -129,6 +155,18 @@ class Inspector:
         entry.duration_ms = record.duration_ms
         if (fault := record.fault) is not None:
             entry.fault, entry.message = fault.code or fault.kind, fault.message
+
+    def _keep_recording(self, entry: InspectedExchange, recording: Recording | ShortRecording) -> int:
+        """Keep what was recorded of an exchange that has ended. Returns the bytes that were not counted before."""
+        if entry.is_dropped:
+            return 0
+        if isinstance(recording, ShortRecording):
+            if (size := recording.measure()) is not None:
+                entry.recorded = recording
+                return size
+            recording = recording.unfold()
+        entry.recorded = recording
+        return recording.end()
 
     def find(self, request_id: str) -> InspectedExchange | None:
         """The latest exchange with this id."""
@@ -159,8 +197,8 @@ class Inspector:
         if self.mode == "off" and len(self._kept) >= _MOST_LISTED:
             self._drop_oldest()
         self._kept.append(entry)
-        if entry.recording is not None:
-            entry.size += self._measure_headers(entry.recording.head[2])
+        if record.recording is not None:
+            entry.size += self._measure_headers(record.recording.head[2])
         self.size += entry.size
         if self.size > self.limit:
             self._make_room()
@@ -176,7 +214,7 @@ class Inspector:
         """Count what is kept of an exchange since the last time."""
         self._take_new()
         entry = self._running.get(record)
-        if entry is not None and (recording := entry.recording) is not None:
+        if entry is not None and isinstance(recording := record.recording, Recording):
             size, recording.uncounted = recording.uncounted, 0
             self._grow(entry, size)
 
@@ -196,7 +234,6 @@ class Inspector:
         self.size -= entry.size
         self.dropped += 1
         entry.is_dropped = True
-        if entry.recording is not None:
-            if not entry.has_ended:
-                entry.recording.release()
-            entry.recording = None
+        entry.recorded = None
+        if isinstance(recording := entry.record.recording, Recording):
+            recording.release()

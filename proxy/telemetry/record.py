@@ -13,6 +13,7 @@ from dragoman.adapters.faults import Fault
 from dragoman.proxy.config.traffic import Price
 
 from .recording import Recording
+from .short_recording import ShortRecording
 from .token_counts import TokenCounts, estimate_token_counts, read_token_counts
 
 __all__ = ["MAX_MODEL", "MAX_PATH", "ExchangeRecord", "Outcome"]
@@ -73,7 +74,7 @@ class ExchangeRecord:
     fault: Fault | None = None
     cause: BaseException | None = None
     outcome: Outcome = "ok"
-    recording: Recording | None = None
+    recording: Recording | ShortRecording | None = None
     provider: str | None = None
     trace_headers: dict[str, str] | None = None
     spans: tuple[object, object] | None = None

@@ -8,14 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from time import perf_counter
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from dragoman.adapters.changes import Change, Receipt
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.pipeline import TargetPlan
 
 __all__ = [
+    "CALL_SIZE",
     "CHANGE_SIZE",
+    "CHUNK_SIZE",
+    "MESSAGES",
     "REPLY",
     "REQUEST",
     "CallRecording",
@@ -23,18 +26,18 @@ __all__ = [
     "Recording",
     "ReplyHead",
     "RequestHead",
+    "RequestRecorder",
     "SentHead",
     "TryRecording",
 ]
 
-_CHUNK = 96  # bytes of memory that a chunk takes besides its content
-_CALL = 2048  # of a call
 _COUNTED = 16 * 1024  # bytes that are counted at once
-_MESSAGES = 4  # at least as many share the memory of an exchange
+CHUNK_SIZE, CALL_SIZE, CHANGE_SIZE = 96, 2048, 320
+"""Bytes of memory that a chunk takes besides its content, a call besides its chunks, and a change."""
+MESSAGES = 4
+"""At least as many share the memory of an exchange."""
 REQUEST, REPLY = 0, 1
 """The sources of what is recorded of the client."""
-CHANGE_SIZE = 320
-"""Bytes of memory that a change takes."""
 
 
 class RequestHead(NamedTuple):
@@ -75,6 +78,13 @@ class Message:
         self.length = 0
 
 
+class RequestRecorder(Protocol):
+    """Gets what a call sends."""
+
+    def record_request(self, head: tuple[bytes, bytes, bytes], body: bytes) -> None:
+        """Record the parts of a SentHead, and the body, which orjson may have written."""
+
+
 class CallRecording:
     """One call to a provider. `attempt` counts the tries of the exchange from 1, `number` the calls of one try from
     0. `secrets` are the credentials that the call carried. `request` and `reply` are those of `Recording.calls`."""
@@ -87,46 +97,37 @@ class CallRecording:
     _sent: tuple[bytes, bytes, bytes] | None = None
     _answered: tuple[int, Mapping[str, str]] | None = None
 
-    def __init__(self, recording: Recording, source: int, target: str, attempt: int, number: int) -> None:
+    def __init__(self, recording: Recording, source: int, target: str, attempt: int, number: int, began: float) -> None:
         self._recording: Recording | None = recording  # until the call has ended, because it is a cycle of references
         self._source = source
         self.target = target
         self.attempt = attempt
         self.number = number
-        self.began = perf_counter()
+        self.began = began
 
-    def record_request(self, head: tuple[bytes, bytes, bytes], body: bytes) -> None:
-        """Record what is sent: the parts of a SentHead, and the body, which orjson may have written."""
+    def record_request(self, head: tuple[bytes, bytes, bytes], body: bytes, at: float | None = None) -> None:
+        """Record what is sent, now or at another time: the parts of a SentHead, and the body, which orjson may have
+        written."""
         self._sent = head
         if self._recording is not None:
-            self._recording.add_copy(self._source, body)
+            self._recording.add_copy(self._source, body, at)
 
     def record_reply(self, status: int, headers: Mapping[str, str], secrets: tuple[bytes, ...]) -> None:
         """Record the head of a reply, and the credentials that the call carried."""
         self._answered = status, headers
         self.secrets = secrets
 
-    def add_reply(self, data: bytes) -> None:
-        """Record more bytes of the reply."""
+    def add_reply(self, data: bytes, at: float | None = None) -> None:
+        """Record more bytes of the reply, which come now or came at another time."""
         if (recording := self._recording) is not None:
-            recording.add(self._source + 1, data)
+            recording.add(self._source + 1, data, at)
 
-    def record_whole_reply(
-        self, status: int, headers: Mapping[str, str], secrets: tuple[bytes, ...], data: bytes
-    ) -> None:
-        """Record a reply all of which has come, and that the call has ended with it."""
-        self._answered, self.secrets = (status, headers), secrets
-        recording, self._recording = self._recording, None
-        if recording is not None:
-            recording.add(self._source + 1, data)
-        self.ended = perf_counter()
-
-    def end(self, fault: Fault | None) -> None:
-        """Record how the call ended. Nothing more of it is recorded."""
+    def end(self, fault: Fault | None, at: float | None = None) -> None:
+        """Record how the call ended, now or at another time. Nothing more of it is recorded."""
         self._recording = None
         if fault is not None:
             self.fault = fault.code or fault.kind
-        self.ended = perf_counter()
+        self.ended = perf_counter() if at is None else at
 
     def show(self, request: Message, reply: Message) -> None:
         """Take the messages of this call, and give them their heads."""
@@ -136,15 +137,11 @@ class CallRecording:
 
 
 class TryRecording(NamedTuple):
-    """One try of one target. Of the receipt's changes, the first `request_changes` are made to the request."""
+    """One try of one target. Of the changes, the first `request_changes` are made to the request."""
 
     plan: TargetPlan
-    receipt: Receipt
+    changes: list[Change]
     request_changes: int
-
-    @property
-    def changes(self) -> list[Change]:
-        return self.receipt.changes
 
 
 class Recording:
@@ -172,7 +169,7 @@ class Recording:
         self._count_memory = count_memory
         self._log: list[Any] = []
         self._calls: list[CallRecording] = []
-        self._tries: list[tuple[TargetPlan, Receipt, int]] = []
+        self._tries: list[tuple[TargetPlan, list[Change], int]] = []
 
     @property
     def keeps_bodies(self) -> bool:
@@ -203,47 +200,58 @@ class Recording:
 
     def begin_try(self, plan: TargetPlan, receipt: Receipt) -> None:
         """Record the calls that follow as those of another try."""
-        self._tries.append((plan, receipt, len(receipt.changes)))
+        self.add_try(plan, receipt.changes, len(receipt.changes))
+
+    def add_try(self, plan: TargetPlan, changes: list[Change], request_changes: int) -> None:
+        """Record the parts of a TryRecording; the list may still grow."""
+        self._tries.append((plan, changes, request_changes))
 
     def continue_try(self, plan: TargetPlan, receipt: Receipt) -> None:
         """Record that the try goes on with another receipt, which has the same changes to the request."""
-        self._tries[-1:] = [(plan, receipt, len(receipt.changes))]
+        self._tries[-1:] = [(plan, receipt.changes, len(receipt.changes))]
 
     def begin_call(self, target: str, receipt: Receipt, number: int) -> CallRecording:
         """Record a call of the try with this receipt."""
         tries = self._tries
         attempt = len(tries)
-        while attempt and tries[attempt - 1][1] is not receipt:
+        while attempt and tries[attempt - 1][1] is not receipt.changes:
             attempt -= 1
+        return self.add_call(target, attempt, number, perf_counter())
+
+    def add_call(self, target: str, attempt: int, number: int, began: float) -> CallRecording:
+        """Record a call of the try with this number, which began at this time."""
         calls = self._calls
-        call = CallRecording(self, 2 * len(calls) + 2, target, attempt, number)
+        call = CallRecording(self, 2 * len(calls) + 2, target, attempt, number, began)
         calls.append(call)
-        self.uncounted += _CALL
+        self.uncounted += CALL_SIZE
         return call
+
+    def continue_call(self) -> CallRecording | None:
+        """What the last call is recorded in; None if the exchange has made room for others."""
+        return self._calls[-1] if self._calls else None
 
     def record_answer(self, status: int, headers: Mapping[str, str]) -> None:
         """Record the head of the client's reply."""
         self._answered = status, headers
 
-    def add(self, source: int, data: bytes) -> None:
-        """Keep more bytes of a message's body, as far as the limits allow."""
-        self._log += (source, data, perf_counter())
-        self._room = room = self._room - len(data) - _CHUNK
+    def add(self, source: int, data: bytes, at: float | None = None) -> None:
+        """Keep more bytes of a message's body, which come now or came at another time, as far as the limits allow."""
+        self._log += (source, data, perf_counter() if at is None else at)
+        self._room = room = self._room - len(data) - CHUNK_SIZE
         if room < 0:
             self._count()
 
-    def add_copy(self, source: int, data: bytes) -> None:
+    def add_copy(self, source: int, data: bytes, at: float | None = None) -> None:
         """Keep a copy of bytes that orjson may have written: they may take eight times as much memory as their length
         says. Of a request that is sent as it came, one text is kept."""
         log = self._log
-        self.add(source, log[1] if log and log[1] == data else b"%b" % data)
+        self.add(source, log[1] if log and log[1] == data else b"%b" % data, at)
 
     def end(self) -> int:
         """The exchange has ended: forget what only a running exchange needs, and keep nothing more. Returns the bytes
         that were not counted before."""
-        for _, receipt, _ in self._tries:
-            self.uncounted += CHANGE_SIZE * len(receipt.changes)
-            receipt.forget_paths()
+        for _, changes, _ in self._tries:
+            self.uncounted += CHANGE_SIZE * len(changes)
         if not self._most:
             self._log[1::3] = map(len, self._log[1::3])
             self._logged, self._room = 0, _COUNTED
@@ -276,7 +284,7 @@ class Recording:
         used, self._room = _COUNTED - self._room, _COUNTED
         self._logged += used
         self.uncounted += used
-        if self._most - self._left + self._logged > self._most // _MESSAGES:
+        if self._most - self._left + self._logged > self._most // MESSAGES:
             self._sort()
 
     def _show(self) -> list[Message]:
@@ -305,12 +313,12 @@ class Recording:
             message.length += data
             return
         message.length += len(data)
-        size = min(len(data), self._left, self._most // _MESSAGES - message.kept)
+        size = min(len(data), self._left, self._most // MESSAGES - message.kept)
         if size > 0:
             message.chunks.append(data[:size])
             message.times.append(at)
             message.kept += size
-            self._left -= size + _CHUNK
+            self._left -= size + CHUNK_SIZE
 
 
 def _count_nothing() -> None:

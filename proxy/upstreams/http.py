@@ -28,7 +28,7 @@ from dragoman.proxy.config.models import Provider
 from dragoman.proxy.config.traffic import Timeouts
 from dragoman.proxy.http.aiohttp_bodies import read_available, take_available, take_rest
 from dragoman.proxy.http.tls import create_tls_context
-from dragoman.proxy.telemetry.recording import CallRecording
+from dragoman.proxy.telemetry.recording import RequestRecorder
 from dragoman.proxy.telemetry.sent_secrets import find_credentials, find_secret_headers
 
 from .aiohttp_client import Connector, HttpClient, HttpResponse
@@ -82,7 +82,7 @@ class HttpUpstream:
         *,
         stream: bool,
         forwarded: Headers,
-        recorder: CallRecording | None = None,
+        recorder: RequestRecorder | None = None,
         written: bytes | None = None,
     ) -> UpstreamResponse:
         """Send a call. Raises Fault."""

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from dragoman.adapters.call import Call, Headers
-from dragoman.proxy.telemetry.recording import CallRecording
+from dragoman.proxy.telemetry.recording import RequestRecorder
 
 __all__ = ["Upstream", "UpstreamResponse"]
 
@@ -49,7 +49,7 @@ class Upstream(Protocol):
         *,
         stream: bool,
         forwarded: Headers,
-        recorder: CallRecording | None = None,
+        recorder: RequestRecorder | None = None,
         written: bytes | None = None,
     ) -> UpstreamResponse:
         """Send a call. `forwarded` are headers of the client; `recorder` gets what is sent; `written` is the call's

@@ -23,7 +23,7 @@ from dragoman.adapters.call import Call, Headers, JsonObject
 from dragoman.adapters.faults import Fault
 from dragoman.proxy.config.models import Provider
 from dragoman.proxy.config.traffic import Timeouts
-from dragoman.proxy.telemetry.recording import CallRecording
+from dragoman.proxy.telemetry.recording import RequestRecorder
 from dragoman.proxy.telemetry.sent_secrets import find_secret_headers
 from dragoman.proxy.upstreams.interface import UpstreamResponse
 from dragoman.proxy.upstreams.supervision.process import Command, isolated_environment
@@ -58,7 +58,7 @@ class LitellmUpstream:
         *,
         stream: bool,
         forwarded: Headers,
-        recorder: CallRecording | None = None,
+        recorder: RequestRecorder | None = None,
         written: bytes | None = None,
     ) -> UpstreamResponse:
         """Send a call to the process, without the client's headers. Raises Fault."""

@@ -8,7 +8,7 @@ from dragoman.adapters.call import Call, Headers
 from dragoman.adapters.faults import Fault
 from dragoman.proxy.config.models import Provider
 from dragoman.proxy.config.traffic import Timeouts
-from dragoman.proxy.telemetry.recording import CallRecording
+from dragoman.proxy.telemetry.recording import RequestRecorder
 from dragoman.proxy.upstreams.credentials import NO_CREDENTIALS
 from dragoman.proxy.upstreams.http import HttpUpstream
 from dragoman.proxy.upstreams.interface import UpstreamResponse
@@ -36,7 +36,7 @@ class SupervisedUpstream:
         *,
         stream: bool,
         forwarded: Headers,
-        recorder: CallRecording | None = None,
+        recorder: RequestRecorder | None = None,
         written: bytes | None = None,
     ) -> UpstreamResponse:
         """Send a call as soon as the server is ready. If nobody listened, the call has not begun: the next process gets

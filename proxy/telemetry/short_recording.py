@@ -1,0 +1,113 @@
+"""The recording of an exchange that goes the short way: one call, one try, and each body in one piece.
+
+Most exchanges do. So it only takes note of what happens, in one object: what is kept is freed a thousand exchanges
+later, when it is in no cache any more, and each object would cost a wait for memory. If someone looks, if the exchange
+leaves the short way, or if a limit applies, `unfold` makes the `Recording` that would have been written meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from time import perf_counter
+
+from dragoman.adapters.changes import Change, Receipt
+from dragoman.adapters.pipeline import TargetPlan
+
+from .recording import CALL_SIZE, CHANGE_SIZE, CHUNK_SIZE, MESSAGES, REPLY, REQUEST, Recording
+
+__all__ = ["ShortRecording"]
+
+_SIZE = CALL_SIZE + 4 * CHUNK_SIZE  # bytes of memory besides the bodies and the changes
+
+
+class ShortRecording:
+    """`head` and `most` are those of a Recording. Of what a step records, the field that may be None is set last: a
+    thread that renders the exchange meanwhile sees all of the step, or nothing. Times are by time.perf_counter."""
+
+    _came: float
+    _request: bytes | Iterable[bytes] | None = None
+    _changes: list[Change]
+    _request_changes: int
+    _target: str
+    _began: float
+    _plan: TargetPlan | None = None
+    _body: bytes
+    _left: float
+    _sent: tuple[bytes, bytes, bytes] | None = None
+    _secrets: tuple[bytes, ...]
+    _reply: bytes
+    _replied: float
+    _reply_status: int
+    _reply_headers: Mapping[str, str] | None = None
+    _answered: float
+    _answer: bytes | None = None
+    _answer_status: int
+    _answer_headers: Mapping[str, str] | None = None
+
+    def __init__(self, head: tuple[str, str, Sequence[tuple[bytes, bytes]]], most: int) -> None:
+        self.head = head
+        self._most = most
+
+    def add_request(self, body: bytes | Iterable[bytes]) -> None:
+        """Record the body of the client's request, which is in pieces if it is large."""
+        self._came, self._request = perf_counter(), body
+
+    def begin_call(self, plan: TargetPlan, receipt: Receipt, target: str) -> None:
+        """Record that the only call begins."""
+        self._changes = changes = receipt.changes
+        self._request_changes = len(changes)
+        self._target, self._began, self._plan = target, perf_counter(), plan
+
+    def record_request(self, head: tuple[bytes, bytes, bytes], body: bytes) -> None:
+        """Record what is sent, as a CallRecording does."""
+        self._body = self._request if self._request == body else b"%b" % body
+        self._left, self._sent = perf_counter(), head
+
+    def record_whole_reply(
+        self, status: int, headers: Mapping[str, str], secrets: tuple[bytes, ...], data: bytes
+    ) -> None:
+        """Record a reply all of which has come, and that the call has ended with it."""
+        self._secrets, self._reply, self._replied = secrets, data, perf_counter()
+        self._reply_status, self._reply_headers = status, headers
+
+    def add_answer(self, data: bytes) -> None:
+        """Record the body of the client's reply. If it is the provider's, one text is kept."""
+        self._answered = perf_counter()
+        self._answer = self._reply if data == self._reply else b"%b" % data
+
+    def record_answer(self, status: int, headers: Mapping[str, str]) -> None:
+        """Record the head of the client's reply."""
+        self._answer_status, self._answer_headers = status, headers
+
+    def measure(self) -> int | None:
+        """The bytes of memory that the exchange, which has ended, takes. None if a limit may apply, or if it was not
+        answered: then `unfold` it."""
+        request, answer = self._request, self._answer
+        if answer is None or type(request) is not bytes:
+            return None
+        size = len(request) + len(self._body) + len(self._reply) + len(answer) + _SIZE
+        return None if size > self._most // MESSAGES else size + CHANGE_SIZE * len(self._changes)
+
+    def unfold(self, count_memory: Callable[[], None] = lambda: None) -> Recording:
+        """The recording of all that was noted; more can be recorded there."""
+        made = Recording(self.head, self._most, count_memory)
+        if (request := self._request) is not None:
+            for piece in (request,) if isinstance(request, bytes) else request:
+                made.add(REQUEST, piece, self._came)
+        if self._plan is not None:
+            self._unfold_call(made, self._plan)
+        if (answer := self._answer) is not None:
+            made.add(REPLY, answer, self._answered)
+        if self._answer_headers is not None:
+            made.record_answer(self._answer_status, self._answer_headers)
+        return made
+
+    def _unfold_call(self, made: Recording, plan: TargetPlan) -> None:
+        made.add_try(plan, self._changes, self._request_changes)
+        call = made.add_call(self._target, 1, 0, self._began)
+        if self._sent is not None:
+            call.record_request(self._sent, self._body, self._left)
+        if self._reply_headers is not None:
+            call.record_reply(self._reply_status, self._reply_headers, self._secrets)
+            call.add_reply(self._reply, self._replied)
+            call.end(None, self._replied)
