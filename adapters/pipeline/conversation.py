@@ -70,6 +70,7 @@ class Conversation:
         self._repeated: frozenset[int] = frozenset()  # positions of items that the conversation has already
         self._provider = ""
         self._shown: tuple[JsonObject, JsonObject] = ({}, {})  # of the latest event, and for the client
+        self._recorded: tuple[Receipt | None, list[str]] = (None, [])  # the keys that were replaced last
         self._items = 0  # items that got an id
         self._relies_on_provider = False
         self._has_forgotten = False
@@ -144,8 +145,10 @@ class Conversation:
             fields["id"] = self._id
         elif not response.get("store") and response.get("previous_response_id") == self._previous_id:
             return response
-        for key, value in fields.items():
-            if response.get(key) != value:
+        replaced = [key for key, value in fields.items() if response.get(key) != value]
+        if (receipt, replaced) != self._recorded:
+            self._recorded = receipt, replaced
+            for key in replaced:
                 receipt.record_conversion((key,), "it is about the response that dragoman keeps, or does not keep")
         return {**response, **fields}
 

@@ -198,3 +198,16 @@ def test_each_event_of_a_stream_shows_its_own_response(store: bool) -> None:
     wanted = [conversation.with_store_fields(one, expected) for one in responses]
     assert shown == [Chunk({**one.body, "response": made}) for one, made in zip(outputs, wanted, strict=True)]
     assert receipt.changes == expected.changes
+
+
+def test_what_is_replaced_in_every_event_is_recorded_once_in_each_receipt() -> None:
+    conversation = Conversation({"model": "m"}, has_store=True, can_retrieve=True)
+    first, second = Receipt(), Receipt()
+    for receipt in (first, second, first):
+        for number in range(20):
+            conversation.with_store_fields({"id": "theirs", "store": False, "created_at": number}, receipt)
+    assert {change.before for change in first.changes} == {("id",), ("store",)}
+    assert first.changes == second.changes
+
+    conversation.with_store_fields({"id": "theirs", "store": True, "previous_response_id": "theirs"}, second)
+    assert [change.before for change in second.changes[2:]] == [("previous_response_id",)]
