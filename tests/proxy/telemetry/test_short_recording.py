@@ -6,7 +6,7 @@ from itertools import count
 from typing import Any, NamedTuple, cast
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dragoman.adapters.changes import Receipt
@@ -37,6 +37,8 @@ def body(size: int, letter: bytes) -> bytes:
     return letter * size
 
 
+SMALL = Bodies(body(3_000, b"a"), body(3_001, b"b"), body(600, b"c"), body(601, b"d"))
+LARGE = SMALL._replace(request=body(70_000, b"a"))  # a limit applies
 sizes = st.sampled_from([0, 1, 90, 3_000, 17_000, 70_000])
 bodies = st.builds(
     lambda request, sent, reply, answer, is_large: Bodies(
@@ -119,6 +121,8 @@ def test_both_recordings_are_the_same(given: Bodies, steps: int, most: int, chan
     assert show(noted.unfold()) == show(written)
 
 
+@example(SMALL, 6, "bodies", 2, False)
+@example(LARGE, 6, "bodies", 0, False)
 @given(bodies, st.integers(0, 6), st.sampled_from(["heads", "bodies"]), st.integers(0, 3), st.booleans())
 def test_the_inspector_keeps_and_counts_the_same(
     given: Bodies, steps: int, mode: Any, changes: int, leaves: bool
