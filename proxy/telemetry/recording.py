@@ -107,10 +107,10 @@ class CallRecording:
 
     def record_request(self, head: tuple[bytes, bytes, bytes], body: bytes, at: float | None = None) -> None:
         """Record what is sent, now or at another time: the parts of a SentHead, and the body, which orjson may have
-        written."""
-        self._sent = head
-        if self._recording is not None:
+        written. If a call is sent once more, its last head counts; the body is the same."""
+        if self._recording is not None and self._sent is None:
             self._recording.add_copy(self._source, body, at)
+        self._sent = head
 
     def record_reply(self, status: int, headers: Mapping[str, str], secrets: tuple[bytes, ...]) -> None:
         """Record the head of a reply, and the credentials that the call carried."""

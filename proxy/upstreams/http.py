@@ -101,6 +101,8 @@ class HttpUpstream:
             response = await self._client.send(head + credentials + rest, body)
             if not isinstance(response, WholeReply) and response.status == 401:
                 response, credentials = await self._send_again(response, credentials, (head, rest, body))
+                if recorder is not None:
+                    recorder.record_request((head, credentials, rest), body)
         except CLIENT_ERRORS as error:
             raise to_fault(error, self._name) from error
         sent = self._find_sent(credentials)

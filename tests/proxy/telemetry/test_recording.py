@@ -193,3 +193,14 @@ def test_a_request_that_is_sent_in_another_way_is_kept_as_it_was_sent() -> None:
     recording.begin_call("p/m", Receipt(), 0).record_request((b"", b"", b""), b'{"model":"two"}')
     assert [call.request.chunks for call in recording.calls] == [[b'{"model":"two"}']]
     assert recording.request.chunks == [b'{"model":"one"}']
+
+
+def test_a_call_that_is_sent_once_more_is_kept_once_with_its_last_head() -> None:
+    recording = Recording(HEAD, 10**9, lambda: None)
+    call = recording.begin_call("p/m", Receipt(), 0)
+    call.record_request((b"start", b"refused", b"rest"), b'{"model":"one"}')
+    call.record_request((b"start", b"taken", b"rest"), b'{"model":"one"}')
+    (call,) = recording.calls
+    assert call.request.chunks == [b'{"model":"one"}']
+    assert call.request.length == len(b'{"model":"one"}')
+    assert call.request.head == (b"start", b"taken", b"rest")

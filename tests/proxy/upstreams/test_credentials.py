@@ -15,6 +15,7 @@ from dragoman.proxy.config.keyfile import BadKeyFile
 from dragoman.proxy.config.load import check_text
 from dragoman.proxy.config.models import Config
 from dragoman.proxy.server.lifecycle import StartError, start
+from dragoman.proxy.telemetry.recording import SentHead
 from dragoman.proxy.upstreams import credentials
 from dragoman.proxy.upstreams.credentials import KeyFile
 from tests.proxy.running_proxy import StartProxy
@@ -92,6 +93,25 @@ async def test_a_refused_key_is_looked_up_at_once(proxy: StartProxy, picky: Pick
     answers = await asyncio.gather(*(p.ask() for _ in range(5)))
     assert {answer.status for answer in answers} == {200}
     assert (await p.ask(stream=True)).status == 200
+
+
+async def test_what_is_recorded_is_the_call_with_the_key_that_was_taken(
+    proxy: StartProxy, picky: Picky, key: Path
+) -> None:
+    p = await proxy(provider(picky, key), server={"inspect": "bodies"})
+    assert (await p.ask()).status == 200
+    picky.key = "canary-new-and-long-enough"
+    key.write_text(picky.key)  # noqa: ASYNC240
+    assert (await p.ask()).status == 200
+    latest = next(p.running.inspector.list_newest())
+    assert latest.recording is not None
+    (call,) = latest.recording.calls
+    assert isinstance(call.request.head, SentHead)
+    assert (call.request.head.credentials, call.secrets) == (
+        b"Authorization: Bearer canary-new-and-long-enough\r\n",
+        (b"canary-new-and-long-enough",),
+    )
+    assert len(call.request.chunks) == 1
 
 
 async def test_without_another_key_the_refusal_counts(proxy: StartProxy, picky: Picky, key: Path) -> None:
