@@ -182,7 +182,7 @@ async def test_a_client_that_leaves_ends_the_call(proxy: StartProxy, fake: Messa
     [
         ({"first_token": 0.3}, ["hang"], "upstream_timeout"),
         ({"inter_token": 0.3}, [started() + text("hel"), "hang"], "upstream_idle_timeout"),
-        ({"total": 0.3, "first_token": 0.2, "inter_token": 0.2}, [started(), text("a"), 0.15] * 4, "upstream_timeout"),
+        ({"total": 1.5, "first_token": 1.4, "inter_token": 1.4}, [started(), text("a"), 0.3] * 10, "upstream_timeout"),
     ],
     ids=["first", "inter", "total"],
 )
