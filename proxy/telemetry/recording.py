@@ -7,6 +7,7 @@ them; what comes later is counted, and not kept.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from threading import Lock
 from time import perf_counter
 from typing import Any, NamedTuple, Protocol
 
@@ -36,6 +37,7 @@ CHUNK_SIZE, CALL_SIZE, CHANGE_SIZE = 96, 2048, 320
 """Bytes of memory that a chunk takes besides its content, a call besides its chunks, and a change."""
 MESSAGES = 4
 """At least as many share the memory of an exchange."""
+_SORTING = Lock()
 REQUEST, REPLY = 0, 1
 """The sources of what is recorded of the client."""
 
@@ -253,7 +255,8 @@ class Recording:
         for _, changes, _ in self._tries:
             self.uncounted += CHANGE_SIZE * len(changes)
         if not self._most:
-            self._log[1::3] = map(len, self._log[1::3])
+            with _SORTING:
+                self._log[1::3] = map(len, self._log[1::3])
             self._logged, self._room = 0, _COUNTED
         if not self._is_closed:
             self._count_log()
@@ -297,15 +300,18 @@ class Recording:
         return messages
 
     def _sort(self) -> list[Message]:
-        """Give what is in the log to the messages, as far as the limits allow, and count what that takes instead."""
-        messages = self._messages = self._messages or []
-        messages += [Message() for _ in range(2 * len(self._calls) + 2 - len(messages))]
-        entries, before = iter(self._log), self._left
-        for source, data, at in zip(entries, entries, entries, strict=True):
-            self._keep(messages[source], data, at)
-        self._log.clear()
-        self.uncounted += before - self._left - self._logged
-        self._logged = 0
+        """Give what is in the log to the messages, as far as the limits allow, and count what that takes instead. The
+        page's thread does so too: one of them at a time, and what comes meanwhile stays in the log."""
+        with _SORTING:
+            messages = self._messages = self._messages or []
+            messages += [Message() for _ in range(2 * len(self._calls) + 2 - len(messages))]
+            taken, before = self._log[:], self._left
+            entries = iter(taken)
+            for source, data, at in zip(entries, entries, entries, strict=True):
+                self._keep(messages[source], data, at)
+            del self._log[: len(taken)]
+            self.uncounted += before - self._left - self._logged
+            self._logged = 0
         return messages
 
     def _keep(self, message: Message, data: bytes | int, at: float) -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import gc
+import sys
 import tracemalloc
 from collections.abc import Sequence
+from threading import Event, Thread
 
 import orjson
 from hypothesis import given
@@ -204,3 +206,30 @@ def test_a_call_that_is_sent_once_more_is_kept_once_with_its_last_head() -> None
     assert call.request.chunks == [b'{"model":"one"}']
     assert call.request.length == len(b'{"model":"one"}')
     assert call.request.head == (b"start", b"taken", b"rest")
+
+
+def test_nothing_is_lost_while_another_thread_looks() -> None:
+    """As the page does: it renders an exchange that runs in a thread. A limit may apply soon, so both sort the log."""
+    pieces = [b"%0200d" % number for number in range(10_000)]
+    recording = Recording(HEAD, 9_000_000, lambda: None)
+    call = recording.begin_call("p/m", Receipt(), 0)
+    stop = Event()
+
+    def look() -> None:
+        while not stop.is_set():
+            assert recording.reply.chunks is not None
+
+    usual = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    thread = Thread(target=look)
+    thread.start()
+    try:
+        for piece in pieces:
+            call.add_reply(piece)
+            recording.add(REPLY, piece)
+    finally:
+        stop.set()
+        thread.join()
+        sys.setswitchinterval(usual)
+    (call,) = recording.calls
+    assert recording.reply.chunks == call.reply.chunks == pieces
