@@ -37,7 +37,7 @@ CHUNK_SIZE, CALL_SIZE, CHANGE_SIZE = 96, 2048, 320
 """Bytes of memory that a chunk takes besides its content, a call besides its chunks, and a change."""
 MESSAGES = 4
 """At least as many share the memory of an exchange."""
-_SORTING = Lock()
+_SORTING = Lock()  # the event loop and the page's thread sort what was recorded
 REQUEST, REPLY = 0, 1
 """The sources of what is recorded of the client."""
 

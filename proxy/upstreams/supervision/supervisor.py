@@ -39,7 +39,7 @@ READY_TIMEOUT = 60.0
 
 _PAUSES = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 30.0)
 _STEADY = 60.0  # seconds of being ready after which failures count from 0 again
-_DETECT_TIMEOUT = 5.0
+_DETECT_TIMEOUT = 5.0  # seconds until a broken connection is no sign of an end
 _MAX_PATH = 100  # bytes; a socket's address holds 104 or 108
 
 
