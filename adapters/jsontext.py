@@ -24,6 +24,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -39,14 +40,17 @@ from .json_structure import (
     get_outline,
     has_long_number,
     has_many_escapes,
+    may_exceed_values,
 )
-from .long_strings import cut_long_strings, parse_json
+from .long_strings import cut_long_strings, parse_json, shorten
+from .long_values import PART, LongValue, find_long_values
 from .paths import Path, format_path
 
 __all__ = [
     "BOM",
     "MAX_DEPTH",
     "SYNTAX_CODES",
+    "find_parts",
     "has_big_integer",
     "is_too_deep",
     "may_be_deeper",
@@ -126,9 +130,21 @@ def read_plain_object(text: bytes, most: int | None) -> tuple[JsonObject, bytes]
     return value, written
 
 
-def read_right_object(raw: bytes) -> JsonObject:
-    """As `read_object`, for a body that it is known to accept: nothing is checked."""
-    return cast(JsonObject, parse_json(raw.removeprefix(BOM)))
+def read_right_object(raw: bytes, long_values: Sequence[LongValue]) -> JsonObject:
+    """As `read_object`, for a body that it is known to accept: nothing is checked. `long_values` are what
+    `find_parts` returns for it, or none of them."""
+    return cast(JsonObject, parse_json(raw.removeprefix(BOM), long_values))
+
+
+def find_parts(raw: bytes) -> list[LongValue]:
+    """The long values of a body that `read_object` accepts, by which `read_right_object` parses it in parts: none if it
+    has few values. They are tried: it would be parsed to another value if one of them was wrong."""
+    text = raw.removeprefix(BOM)
+    short = shorten(text)
+    if not may_exceed_values(short, 2 * PART):
+        return []
+    found = find_long_values(short, PART)
+    return found if parse_json(text, found) == parse_json(text) else []
 
 
 def _parse(text: bytes, most: int | None) -> tuple[Any, bytes]:

@@ -20,7 +20,7 @@ it also keeps the string's UTF-8. The memory for the text is there from the begi
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from io import BytesIO
 from typing import Any
 from uuid import uuid4
@@ -29,8 +29,9 @@ import orjson
 
 from .joined_strings import join_strings
 from .json_structure import find_quote, find_quote_before
+from .long_values import LongValue, parse_in_parts
 
-__all__ = ["LARGE", "CutText", "cut_long_strings", "parse_json", "write_json"]
+__all__ = ["LARGE", "CutText", "cut_long_strings", "parse_json", "shorten", "write_json"]
 
 LARGE = 1024 * 1024
 """Bytes of a text that may have strings which are worked on in slices."""
@@ -41,14 +42,19 @@ _ESCAPE = len(r"\ud83d\ude00")  # bytes of the longest one
 _INSIDE = 0b1000_0000  # the two highest bits of a byte of UTF-8 that is not the first one of its character
 
 
-def parse_json(text: bytes) -> Any:
-    """As `orjson.loads`. Raises JSONDecodeError."""
+def parse_json(text: bytes, long_values: Sequence[LongValue] = ()) -> Any:
+    """As `orjson.loads`. `long_values` are those of what `shorten` makes of the text. Raises JSONDecodeError."""
     if (cut := cut_long_strings(text)) is not None:
         try:
-            return cut.parse()
+            return cut.parse(long_values)
         except orjson.JSONDecodeError:
-            pass  # not what it looks like: it is parsed as a whole
-    return orjson.loads(text)
+            return orjson.loads(text)  # a span is not what it looks like
+    return parse_in_parts(text, long_values)
+
+
+def shorten(text: bytes) -> bytes:
+    """The text with a mark in place of each long string, all of the same size."""
+    return text if (cut := cut_long_strings(text)) is None else cut.short
 
 
 class CutText:
@@ -64,9 +70,10 @@ class CutText:
             at = end
         self.short = b"".join((*parts, text[at:]))
 
-    def parse(self) -> Any:
-        """As `orjson.loads` of the text. Raises JSONDecodeError, also if a span is no string."""
-        value = orjson.loads(self.short)
+    def parse(self, long_values: Sequence[LongValue] = ()) -> Any:
+        """As `orjson.loads` of the text. `long_values` are those of `short`. Raises JSONDecodeError, also if a span is
+        no string."""
+        value = parse_in_parts(self.short, long_values)
         strings = {mark: _decode(self._text, *span) for mark, span in self._spans.items()}
         _put_back(value, strings)
         if strings:

@@ -3,10 +3,16 @@
     uv run python -m bench.hostile_bodies [--bodies 10000] [--realtime]
 
 Starts fake providers, `dragoman serve` in front of them, and two neighbors: one asks for /live every 2 ms, one sends
-small chat requests to a provider that gets no hostile ones. First the neighbors are alone. Then one client sends the
-bodies of tools/hostile_bodies.py, one after the other, up to the proxy's default limits: some to a server that reads
-them and does nothing else, to see what making and sending them costs the machine, then all to the proxy. Each answer
-is checked: a success, or an error of the client's dialect with a status below 500. Linux only: it reads /proc.
+small chat requests to a provider that gets no hostile ones. Twenty times, one phase after the other, so that a machine
+that is slower for a while is slower for all of them,
+
+- the neighbors are alone;
+- one client sends the bodies of tools/hostile_bodies.py, up to the proxy's default limits, one after the other to a
+  server that reads them and does nothing else: this is what making and sending them costs the machine;
+- it sends a twentieth of them to the proxy. Each answer is checked: a success, or an error of the client's dialect with
+  a status below 500.
+
+Linux only: it reads /proc.
 
 `--realtime`, which root may use, runs the proxy, the providers and the neighbors before all other programs (SCHED_RR),
 but not whoever sends the bodies, nor the process that judges them. So other load on the machine hardly counts.
@@ -27,9 +33,9 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from importlib.resources import files
@@ -55,8 +61,9 @@ HERE = Path(__file__).parent
 DRAGOMAN = str(Path(sys.executable).with_name("dragoman"))
 NEIGHBOR = "neighbor"  # its provider
 BODY_LIMIT = 32 * 1024 * 1024
-ALONE = 15.0  # seconds that the neighbors are measured alone
-BESIDE = 15.0  # seconds that another server gets the bodies
+ROUNDS = 20
+ALONE = 2.0  # seconds of a round in which the neighbors are alone
+BESIDE = 3.0  # seconds of a round in which another server gets the bodies
 HOLDS = 2_000  # bodies whose processor time without a pause is measured
 SHOWN = 12
 WARM_UP = 300  # small bodies
@@ -64,14 +71,16 @@ WARM_UP = 300  # small bodies
 Answers = list[tuple[float, float]]
 """When each answer was asked for, and how long it took; in seconds."""
 
-Neighbor = Callable[[str], AbstractContextManager[Answers]]
-"""Runs a neighbor, which asks for what the case says."""
+
+Span = tuple[float, float]
+"""When a phase began and ended, in seconds."""
 
 
 @dataclass
 class Attack:
-    """What the bodies got: the times of each, and the wrong answers."""
+    """What the bodies got: the times of each, and the wrong answers. `peak` is the most memory of the proxy, in KiB."""
 
+    peak: int = 0
     sent: list[tuple[float, float, Hostile]] = field(default_factory=list)
     statuses: Counter[int] = field(default_factory=Counter)
     wrong: list[str] = field(default_factory=list)
@@ -84,23 +93,22 @@ def main() -> None:
         port, process = start_proxy(stack, folder, options.realtime)
         warm_up(port)
         read = partial(read_neighbor, port, realtime=options.realtime)
-        alone = {case: measure_alone(read, case) for case in ("live", "chat")}
-        beside = measure_beside(stack, folder, read, options)
+        other = start_other(stack, folder)
         with read("live") as live, read("chat") as chat:
             time.sleep(1)
             before = read_memory(process.pid)
-            attack, peak = run_attack(port, process.pid, options)
-        growth = (peak - before) / 1024
+            attack, phases = run_rounds(port, other, process.pid, options)
+        growth = (attack.peak - before) / 1024
         holds = measure_holds(options)
         for took, name in holds[:SHOWN]:
             print(f"  {took:6.1f} ms of processor time without a pause: {name}")
-        report(attack, live, chat, alone)
+        meanwhile = select(live, phases["hostile"])
+        report(attack, meanwhile)
         print(
-            f"{len(attack.sent)} hostile bodies: longest loop block {1000 * max(took for _, took in live):.0f} ms "
+            f"{len(attack.sent)} hostile bodies: longest loop block {1000 * max(took for _, took in meanwhile):.0f} ms "
             f"({holds[0][0]:.0f} ms of processor time), "
             f"RSS growth {growth:.0f} MB, wrong answers {len(attack.wrong)}, "
-            f"p99 of /live {compare(live, beside['live'], alone['live'])}, "
-            f"of chat {compare(chat, beside['chat'], alone['chat'])}"
+            f"p99 of /live {compare(live, phases)}, of chat {compare(chat, phases)}"
         )
 
 
@@ -156,26 +164,39 @@ def warm_up(port: int) -> None:
         send(port, body)
 
 
-def measure_alone(read: Neighbor, case: str) -> Answers:
-    with read(case) as answers:
-        time.sleep(ALONE)
-    return answers
-
-
-def measure_beside(stack: ExitStack, folder: Path, read: Neighbor, options: argparse.Namespace) -> dict[str, Answers]:
-    """What the neighbors wait for while another server gets hostile bodies."""
-    other = free_port()
-    command = [sys.executable, str(HERE / "_discarding_server.py"), str(other)]
+def start_other(stack: ExitStack, folder: Path) -> int:
+    """The port of a server that reads bodies and does nothing else."""
+    port = free_port()
+    command = [sys.executable, str(HERE / "_discarding_server.py"), str(port)]
     stack.enter_context(run_process(command, folder / "discarding.log"))
-    wait_until_listening(other)
-    end = time.monotonic() + BESIDE
-    with read("live") as live, read("chat") as chat:
-        for body in draw_bodies(random.Random(options.seed), VALUE_LIMIT, BODY_LIMIT, NAMES):
-            send(other, body)
+    wait_until_listening(port)
+    return port
+
+
+def run_rounds(port: int, other: int, pid: int, options: argparse.Namespace) -> tuple[Attack, dict[str, list[Span]]]:
+    """Send the bodies. Returns what they got, and the spans of each phase."""
+    attack = Attack()
+    phases: dict[str, list[Span]] = {"alone": [], "beside": [], "hostile": []}
+    bodies, others = (draw_bodies(random.Random(options.seed), VALUE_LIMIT, BODY_LIMIT, NAMES) for _ in range(2))
+
+    def send_to_other() -> None:
+        end = time.monotonic() + BESIDE
+        while time.monotonic() < end:
+            send(other, next(others))
             time.sleep(options.pause)
-            if time.monotonic() > end:
-                break
-    return {"live": live, "chat": chat}
+
+    for number in range(ROUNDS):
+        share = (number + 1) * options.bodies // ROUNDS - len(attack.sent)
+        for phase, work in (
+            ("alone", partial(time.sleep, ALONE)),
+            ("beside", send_to_other),
+            ("hostile", partial(run_attack, attack, port, pid, islice(bodies, share), options.pause)),
+        ):
+            start = time.monotonic()
+            work()
+            phases[phase].append((start, time.monotonic()))
+        print(f"{len(attack.sent)} bodies ...", file=sys.stderr, flush=True)
+    return attack, phases
 
 
 @contextmanager
@@ -190,22 +211,16 @@ def read_neighbor(port: int, case: str, *, realtime: bool) -> Iterator[Answers]:
     answers += json.loads(output)
 
 
-def run_attack(port: int, pid: int, options: argparse.Namespace) -> tuple[Attack, int]:
-    """Send the bodies. Returns what they got, and the most memory of the proxy, in KiB."""
-    attack, peak = Attack(), 0
-    bodies = draw_bodies(random.Random(options.seed), VALUE_LIMIT, BODY_LIMIT, NAMES)
-    for number, body in enumerate(islice(bodies, options.bodies)):
+def run_attack(attack: Attack, port: int, pid: int, bodies: Iterable[Hostile], pause: float) -> None:
+    for body in bodies:
         start = time.monotonic()
         status, reply = send(port, body)
         attack.sent.append((start, time.monotonic(), Hostile(body.dialect, body.protocol, body.path, body.name, b"")))
         attack.statuses[status] += 1
         if not is_right(body, status, reply):
             attack.wrong.append(f"{status} for {body.dialect} {body.protocol}, {body.name}: {reply[:300]!r}")
-        peak = max(peak, read_memory(pid))
-        if number % 500 == 499:
-            print(f"{number + 1} bodies ...", file=sys.stderr, flush=True)
-        time.sleep(options.pause)
-    return attack, peak
+        attack.peak = max(attack.peak, read_memory(pid))
+        time.sleep(pause)
 
 
 def measure_holds(options: argparse.Namespace) -> list[tuple[float, str]]:
@@ -294,12 +309,18 @@ def percentile(answers: Answers, share: float) -> float:
     return 1000 * statistics.quantiles([took for _, took in answers], n=1000)[int(share * 1000) - 1]
 
 
-def compare(answers: Answers, beside: Answers, alone: Answers) -> str:
-    found = [percentile(one, 0.99) for one in (answers, beside, alone)]
+def select(answers: Answers, spans: Iterable[Span]) -> Answers:
+    """Those that were asked for in these spans."""
+    spans = [*spans]
+    return [answer for answer in answers if any(start <= answer[0] < end for start, end in spans)]
+
+
+def compare(answers: Answers, phases: Mapping[str, Sequence[Span]]) -> str:
+    found = [percentile(select(answers, phases[phase]), 0.99) for phase in ("hostile", "beside", "alone")]
     return "{:.1f} ms ({:.1f} if another server gets the bodies, {:.1f} alone)".format(*found)
 
 
-def report(attack: Attack, live: Answers, chat: Answers, alone: dict[str, Answers]) -> None:
+def report(attack: Attack, live: Answers) -> None:
     print("answers:", ", ".join(f"{count} x {status}" for status, count in sorted(attack.statuses.items())))
     for text in attack.wrong[:SHOWN]:
         print("wrong:", text)

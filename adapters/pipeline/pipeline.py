@@ -24,6 +24,7 @@ from dragoman.adapters.changes import Receipt
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.json_structure import VALUE_LIMIT
 from dragoman.adapters.jsontext import BOM, read_object, read_right_object
+from dragoman.adapters.long_values import LongValue
 from dragoman.adapters.responses.stored import StoredResponse
 from dragoman.adapters.routes import Route
 from dragoman.adapters.streams import StreamWriter
@@ -103,18 +104,26 @@ class Pipeline:
         return self.call.headers.get(name) if name else None
 
     def receive(
-        self, body: bytes, task: Callable[[str], str | None] = _no_task, value_limit: int | None = VALUE_LIMIT
+        self, body: bytes, task: Callable[[str], str | None] = _no_task, value_limit: int = VALUE_LIMIT
     ) -> JsonObject:
         """Read the request. `task` says what a model is configured for, if an address serves several protocols;
-        `value_limit` is the most values that the body may have (`json_structure.exceeds_values`), None if it is known
-        that this body is right JSON and has no more.
+        `value_limit` is the most values that the body may have (`json_structure.exceeds_values`).
 
         Returns the canonical request. Raises Fault, its path the client's.
         """
+        self._record_byte_order_mark(body)
+        return self.receive_object(read_object(body, value_limit), task)
+
+    def receive_right(
+        self, body: bytes, task: Callable[[str], str | None], long_values: Sequence[LongValue]
+    ) -> JsonObject:
+        """As `receive`, for a body that is known to be right JSON of not too many values (`read_right_object`)."""
+        self._record_byte_order_mark(body)
+        return self.receive_object(read_right_object(body, long_values), task)
+
+    def _record_byte_order_mark(self, body: bytes) -> None:
         if body.startswith(BOM):
             self.receipt.record_drop((), "a byte order mark preceded the body", "form")
-        parsed = read_right_object(body) if value_limit is None else read_object(body, value_limit)
-        return self.receive_object(parsed, task)
 
     def receive_object(self, body: JsonObject, task: Callable[[str], str | None] = _no_task) -> JsonObject:
         """As `receive`, for a body that is parsed already."""

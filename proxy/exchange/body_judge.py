@@ -23,7 +23,7 @@ import struct
 import subprocess
 import sys
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import islice
 from typing import Any, TypeAlias
@@ -31,18 +31,22 @@ from typing import Any, TypeAlias
 import orjson
 
 from dragoman.adapters.faults import Fault
+from dragoman.adapters.long_values import LongValue
 from dragoman.local_engine.large_pages import request_large_pages
 from dragoman.proxy.http.large_body import LargeBody, list_pieces
 
 from .judge_process import HEAD, read_fault
 
-__all__ = ["CALM", "BodyJudge", "Question", "Report", "Verdict"]
+__all__ = ["CALM", "BodyJudge", "LongValues", "Question", "Report", "Verdict"]
 
 CALM = 30.0
 """Seconds without a refused request after which the process ends."""
 
 Question: TypeAlias = Mapping[str, Any]
 """The head of a request, in JSON values, as `judge_process.judge` takes it."""
+
+LongValues: TypeAlias = Sequence[LongValue]
+"""Those of a body, by which it is parsed in parts."""
 
 Report: TypeAlias = Callable[..., None]
 """Logs an event with fields, as `Log.warning` does."""
@@ -55,10 +59,11 @@ _RETRY_AFTER = 1.0
 
 
 class Verdict:
-    """What the process says of a request: the fault that refuses it, or whether its body is known to be right JSON."""
+    """What the process says of a request: the fault that refuses it; or the long values of its body; or neither, if it
+    is not known whether it is right JSON."""
 
     fault: Fault | None = None
-    is_right = False
+    long_values: LongValues | None = None
 
 
 class BodyJudge:
@@ -166,8 +171,10 @@ class _Process:
         head = json.dumps(question).encode()
         self._send(deque((HEAD.pack(len(head), len(body)) + head, *list_pieces(body))))
         answer = orjson.loads(self._read())
-        verdict.is_right = answer is True
-        verdict.fault = read_fault(answer) if isinstance(answer, dict) else None
+        if isinstance(answer, dict):
+            verdict.fault = read_fault(answer)
+        elif isinstance(answer, list):
+            verdict.long_values = [LongValue(*one) for one in answer]
 
     def _send(self, pieces: deque[bytes | memoryview]) -> None:
         """Send all pieces in few calls: when one returns, the event loop waits until this thread makes the next."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import traceback
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice
 
@@ -19,6 +19,7 @@ from dragoman.adapters.call import Call
 from dragoman.adapters.extras import read_extra_parameters
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.long_strings import LARGE
+from dragoman.adapters.long_values import LongValue
 from dragoman.adapters.pipeline import Pipeline
 from dragoman.adapters.rate_headers import write_headers
 from dragoman.adapters.request_properties import find_session
@@ -242,10 +243,13 @@ class Exchange:
         ctx.worker.admit()
         ctx.is_large, ctx.has_long_strings = True, len(body) > LARGE
         self.deadline.enter_phase("large_body", ctx.server.body_timeout)
-        receive, find_task, limit = ctx.pipeline.receive, self._state.find_task, ctx.server.value_limit
+        pipeline, find_task, limit = ctx.pipeline, self._state.find_task, ctx.server.value_limit
 
-        def read(whole: bytes, is_right: bool) -> None:
-            receive(whole, find_task, None if is_right else limit)
+        def read(whole: bytes, long_values: Sequence[LongValue] | None) -> None:
+            if long_values is None:
+                pipeline.receive(whole, find_task, limit)
+            else:
+                pipeline.receive_right(whole, find_task, long_values)
 
         await ctx.worker.read(read, self._describe(ctx), body)
 

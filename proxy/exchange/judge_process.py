@@ -1,9 +1,9 @@
 """The process that judges large requests: `python -m dragoman.proxy.exchange.judge_process`, started by `body_judge`.
 
 Its standard input is a socket. What comes and goes are frames: eight bytes with two lengths, then a JSON text, and
-bytes. A question is a request's head and its body. The answer is the fault that refuses the request; or true if its
-body is right JSON, and nothing else is wrong as far as the request alone decides it; or null if that is not known. The
-process ends when the other side closes the socket, so also if the proxy is killed.
+bytes. A question is a request's head and its body. The answer is the fault that refuses the request; or a list of the
+body's long values if it is right JSON, and nothing else is wrong as far as the request alone decides it; or null if
+that is not known. The process ends when the other side closes the socket, so also if the proxy is killed.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import signal
 import socket
 import struct
 import sys
+from contextlib import suppress
 from functools import cache
 from typing import Any, BinaryIO
 
@@ -24,6 +25,7 @@ from multidict import CIMultiDict
 from dragoman.adapters.call import Call
 from dragoman.adapters.error_replies import is_showable
 from dragoman.adapters.faults import Fault
+from dragoman.adapters.jsontext import find_parts
 from dragoman.adapters.pipeline import Pipeline
 from dragoman.adapters.registry import dialects
 from dragoman.adapters.routes import RouteTable
@@ -34,7 +36,7 @@ HEAD = struct.Struct("=II")
 """The lengths of a frame's JSON text and of its bytes."""
 
 _NICENESS = 10  # the proxy goes first
-_NOTHING, _RIGHT = b"null", b"true"
+_NOTHING = b"null"
 _NOT_SHOWN = [0] * 4096  # in place of a value at fault that is too long for any reply
 
 
@@ -43,22 +45,21 @@ class _TaskNeededError(Exception):
 
 
 def judge(question: dict[str, Any], body: bytes) -> bytes:
-    """What is wrong with a request, as JSON: the fault that refuses it; true if there is none, or none that the request
-    alone decides; null if that is not known."""
+    """What is wrong with a request, as JSON: the fault that refuses it; the long values of its body if there is none,
+    or none that the request alone decides; null if that is not known."""
     route = _create_routes(question["dialect"], question["profile"]).match(question["path"])
     if route is None:
         return _NOTHING
     headers = CIMultiDict(question["headers"])
     call = Call(question["method"], route.strip_prefix(question["path"]), {}, question["query"], headers)
     try:
-        Pipeline(route, call).receive(body, _refuse_task, question["value_limit"])
+        with suppress(_TaskNeededError):  # it is asked for when the body has been read
+            Pipeline(route, call).receive(body, _refuse_task, question["value_limit"])
+        return orjson.dumps([*map(tuple, find_parts(body))])
     except Fault as fault:
         return _write_fault(fault)
-    except _TaskNeededError:  # which is asked for when the body has been read
-        return _RIGHT
     except Exception:  # noqa: BLE001 - a defect: it happens again, and is logged, where the request is served
         return _NOTHING
-    return _RIGHT
 
 
 def read_fault(fields: dict[str, Any]) -> Fault:

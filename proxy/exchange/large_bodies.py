@@ -25,7 +25,7 @@ from dragoman.adapters.faults import Fault
 from dragoman.adapters.json_structure import may_exceed_values
 from dragoman.proxy.http.large_body import LargeBody
 
-from .body_judge import BodyJudge, Question, Report, Verdict
+from .body_judge import BodyJudge, LongValues, Question, Report, Verdict
 
 __all__ = ["LARGE", "SMALL", "SWITCH", "BodyWorker", "is_large"]
 
@@ -67,12 +67,14 @@ class BodyWorker:
         that take long."""
         return self._judge.is_ready and (is_large(body) or (len(body) > SMALL and may_exceed_values(body, _SOME)))
 
-    async def read(self, read: Callable[[bytes, bool], _T], question: Question, body: bytes | LargeBody) -> _T:
-        """What `read` makes of a large request, and of whether its JSON is known to be right. Raises Fault, from `read`
-        or from the judge."""
+    async def read(
+        self, read: Callable[[bytes, LongValues | None], _T], question: Question, body: bytes | LargeBody
+    ) -> _T:
+        """What `read` makes of a large request, and of its long values, None if it is not known to be right JSON.
+        Raises Fault, from `read` or from the judge."""
         try:
-            is_right = self._judge.is_ready and await self._ask_judge(question, body)
-            return await self.run(lambda: read(body if isinstance(body, bytes) else body.take(), is_right))
+            known = await self._ask_judge(question, body) if self._judge.is_ready else None
+            return await self.run(lambda: read(body if isinstance(body, bytes) else body.take(), known))
         except Fault as fault:
             if fault.owner == "client":
                 self._judge.note_refusal()
@@ -100,8 +102,9 @@ class BodyWorker:
         self._judge.close()
         self._threads.shutdown(wait=False, cancel_futures=True)
 
-    async def _ask_judge(self, question: Question, body: bytes | LargeBody) -> bool:
-        """Whether the JSON of a request is known to be right. Raises Fault if anything about it is wrong."""
+    async def _ask_judge(self, question: Question, body: bytes | LargeBody) -> LongValues | None:
+        """The long values of a request, None if its JSON is not known to be right. Raises Fault if anything about it is
+        wrong."""
         verdict = Verdict()
         self._begin()
         try:
@@ -109,7 +112,7 @@ class BodyWorker:
         finally:
             self._end()
         if verdict.fault is None:
-            return verdict.is_right
+            return verdict.long_values
         try:
             raise verdict.fault
         finally:
