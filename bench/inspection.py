@@ -3,25 +3,30 @@
     python bench/inspection.py [--seconds 0.5] [--rounds 21] [--cases CASE ...]
 
 `nothing` listens where no page can be served; `off`, `heads` and `bodies` are values of server.inspect; `watched` is
-`bodies` with a browser that follows the live list. Every round starts a process for each and fills its buffer: while
-that grows, the system's work for new memory comes on top. It then measures each case in them one right after the other,
-and once more in reverse order, so that what drifts in a round counts for all. The processor times of a round give one
-ratio. The median of these is compared with the goal, by its interval of 95 %; the last line says whether all goals are
-met. Everything runs on 127.0.0.1. Linux only.
+`bodies` with a browser that follows the live list. Two processes that do the same may differ by a tenth, because their
+memory lies elsewhere. So every round starts two, one for `nothing` and one that changes from each way to the next when
+its configuration is reloaded. Before each measurement the buffer is filled: while it grows, the system's work for new
+memory comes on top. Each case is measured in all ways, and once more in reverse order, so that what drifts in a round
+counts for all. The processor times of a round give one ratio. The median of these is compared with the goal, by its
+interval of 95 %; the last line says whether all goals are met. Everything runs on 127.0.0.1. Linux only.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
+import signal
 import socket
 import statistics
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from pathlib import Path
+from urllib.request import urlopen
 
 from _cases import CASES
 from _intervals import estimate_median
@@ -42,6 +47,7 @@ GOALS = {"off": 1.02, "bodies": 1.10, "watched": 1.10}
 """The most processor time, in multiples of that of the way that it is compared with."""
 
 FILLING = 8_000  # requests that fill 64 MiB, after which memory is used again
+RELOAD = 10.0  # seconds that it may take
 
 
 def main() -> None:
@@ -71,42 +77,72 @@ def parse_arguments() -> argparse.Namespace:
 
 def run_round(rows: list[Row], folder: Path, upstream: int, seconds: float, cores: set[int]) -> None:
     with ExitStack() as stack:
-        for row in rows:
-            start(row, stack, folder, upstream, cores)
+        proxies = {host: Proxy(host, stack, folder, upstream, cores) for host, _ in WAYS.values()}
         for case in rows[0].cases:
             for row in (*rows, *reversed(rows)):
-                measure_case(row, case, seconds)
+                host, inspect = WAYS[row.name]
+                proxy = proxies[host]
+                proxy.inspect(inspect)
+                row.port, row.process = proxy.port, proxy.process
+                with watch(proxy.port) if row.name == "watched" else nullcontext():
+                    send_requests(row, FILLING)
+                    measure_case(row, case, seconds)
 
 
-def start(row: Row, stack: ExitStack, folder: Path, upstream: int, cores: set[int]) -> None:
-    """Start the process of a row, and what watches it."""
-    host, inspect = WAYS[row.name]
-    row.port = free_port()
-    config = folder / f"{row.name}.yaml"
-    text = dragoman_config("openai", f"http://127.0.0.1:{upstream}/v1", row.port)
-    config.write_text(text.replace("host: 127.0.0.1", f"host: {host}, inspect: {inspect}"))
-    dragoman = str(Path(sys.executable).with_name("dragoman"))
-    command = [dragoman, "serve", "--insecure", "--config", str(config), "--log-format", "json"]
-    log = config.with_suffix(".log")
-    row.process = stack.enter_context(run_process(command, log, cores=cores))
-    if not wait_until_listening(row.port, row.process):
-        sys.exit(f"{row.name} does not serve:\n{log.read_text()[-2000:]}")
-    if row.name == "watched":
-        watch(row.port, stack)
-    send_requests(row, FILLING)
+class Proxy:
+    """A process that serves, with `server.inspect: off` at first."""
+
+    def __init__(self, host: str, stack: ExitStack, folder: Path, upstream: int, cores: set[int]) -> None:
+        self.port = free_port()
+        self._inspect = "off"
+        self._config = folder / f"{host}.yaml"
+        self._host = f"host: {host}"
+        self._text = dragoman_config("openai", f"http://127.0.0.1:{upstream}/v1", self.port)
+        self._write()
+        dragoman = str(Path(sys.executable).with_name("dragoman"))
+        command = [dragoman, "serve", "--insecure", "--config", str(self._config), "--log-format", "json"]
+        log = self._config.with_suffix(".log")
+        self.process = stack.enter_context(run_process(command, log, cores=cores))
+        if not wait_until_listening(self.port, self.process):
+            sys.exit(f"dragoman does not serve:\n{log.read_text()[-2000:]}")
+
+    def inspect(self, mode: str) -> None:
+        """Keep so much of each exchange from now on."""
+        if mode == self._inspect:
+            return
+        self._inspect, before = mode, self._read_digest()
+        self._write()
+        self.process.send_signal(signal.SIGHUP)
+        end = time.monotonic() + RELOAD
+        while self._read_digest() == before:
+            if time.monotonic() > end:
+                sys.exit(f"dragoman did not reload its configuration within {RELOAD:.0f} s")
+            time.sleep(0.02)
+
+    def _write(self) -> None:
+        self._config.write_text(self._text.replace("host: 127.0.0.1", f"{self._host}, inspect: {self._inspect}"))
+
+    def _read_digest(self) -> object:
+        with urlopen(f"http://127.0.0.1:{self.port}/health") as response:
+            return json.load(response)["configuration"]
 
 
-def watch(port: int, stack: ExitStack) -> None:
-    """Read the live list, as the page does, until the end of the round."""
-    feed = stack.enter_context(socket.create_connection(("127.0.0.1", port)))
-    feed.sendall(b"GET /page/api/events?most=20 HTTP/1.1\r\nHost: localhost\r\n\r\n")
+@contextmanager
+def watch(port: int) -> Iterator[None]:
+    """Read the live list meanwhile, as the page does."""
+    with socket.create_connection(("127.0.0.1", port)) as feed:
+        feed.sendall(b"GET /page/api/events?most=20 HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        reader = threading.Thread(target=read_all, args=(feed,), daemon=True)
+        reader.start()
+        yield
+        feed.shutdown(socket.SHUT_RDWR)
+        reader.join()
 
-    def read() -> None:
-        with suppress(OSError):
-            while feed.recv(65536):
-                pass
 
-    threading.Thread(target=read, daemon=True).start()
+def read_all(connection: socket.socket) -> None:
+    with suppress(OSError):
+        while connection.recv(65536):
+            pass
 
 
 def report(rows: dict[str, Row], case: str) -> Iterator[str]:

@@ -42,23 +42,22 @@ class Candidate:
     """The configured name of the model whose target it is."""
     hedge_after: float | None
     """Seconds after which the model's next target is asked too, None for never."""
+    label: str = field(init=False)
+    vendor: str = field(init=False)
+    """OpenTelemetry's name of who made the provider's API."""
     _healths: HealthRegistry
     _adapted: dict[tuple[str, ExtraParameters | None], Candidate] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
 
+    def __post_init__(self) -> None:
+        dialect = self.plan.dialect
+        object.__setattr__(self, "label", f"{self.provider.name}/{self.plan.target.model}")
+        object.__setattr__(self, "vendor", dialect.telemetry_name or dialect.name)
+
     @property
     def target(self) -> Target:
         return self.plan.target
-
-    @property
-    def label(self) -> str:
-        return f"{self.provider.name}/{self.plan.target.model}"
-
-    @property
-    def vendor(self) -> str:
-        """OpenTelemetry's name of who made the provider's API."""
-        return self.plan.dialect.telemetry_name or self.plan.dialect.name
 
     def assumes(self, protocol: str) -> bool:
         """Whether nobody has said that the provider serves this protocol of a client."""

@@ -13,6 +13,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from itertools import chain, count
 from time import perf_counter
@@ -34,24 +35,23 @@ _HEADER = 100  # bytes of memory that a header takes besides its name and value
 _MOST_NEW = 256  # exchanges that wait for their place
 
 
+@dataclass(eq=False, repr=False, slots=True)
 class InspectedExchange:
     """An exchange in the buffer. `number` counts the exchanges from 1, `began` is in Unix seconds, `size` in bytes.
     The fields of the fault, `duration_ms` and `recorded` are set when it has ended: until then, its record has the
     recording."""
 
+    number: int
+    record: ExchangeRecord
+    path: str
+    began: float
+    size: int
     replayed_from: str | None = None
     fault: str | None = None
     message: str | None = None
     duration_ms: float | None = None
-    is_dropped = False
+    is_dropped: bool = False
     recorded: Recording | ShortRecording | None = None
-
-    def __init__(self, number: int, record: ExchangeRecord, path: str, began: float) -> None:
-        self.number = number
-        self.record = record
-        self.path = path
-        self.began = began
-        self.size = _ENTRY + len(path)
 
     @property
     def has_ended(self) -> bool:
@@ -190,7 +190,7 @@ class Inspector:
             self._take(record, path, offset + record.started)
 
     def _take(self, record: ExchangeRecord, path: str, began: float) -> None:
-        entry = InspectedExchange(next(self._numbers), record, path, began)
+        entry = InspectedExchange(next(self._numbers), record, path, began, _ENTRY + len(path))
         if self._replays:
             entry.replayed_from = self._replays.pop(record.request_id, None)
         self._running[record] = entry

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from copy import copy
+from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Any, Literal
 
@@ -41,6 +42,7 @@ MAX_MODEL = 256
 """Characters of a model's name in the log: no name of a model is longer, but clients can ask for any."""
 
 
+@dataclass(eq=False, repr=False, slots=True)  # the page keeps a thousand: in slots they take half of the memory
 class ExchangeRecord:
     """Collects the fields of an exchange's log line while the exchange runs. Unset fields are left out of the line.
 
@@ -53,6 +55,10 @@ class ExchangeRecord:
     failed.
     """
 
+    request_id: str
+    dialect: str
+    protocol: str
+    started: float = field(default_factory=time.perf_counter)
     path: str | None = None
     client: str | None = None
     key: str | None = None
@@ -81,12 +87,6 @@ class ExchangeRecord:
     duration_ms: float | None = None
     ended: float | None = None
     _tokens: TokenCounts | None = None
-
-    def __init__(self, request_id: str, dialect: str, protocol: str) -> None:
-        self.request_id = request_id
-        self.dialect = dialect
-        self.protocol = protocol
-        self.started = time.perf_counter()
 
     def elapsed_ms(self) -> float:
         return round((time.perf_counter() - self.started) * 1000, 3)
@@ -140,7 +140,9 @@ class ExchangeRecord:
     def join(self, other: ExchangeRecord) -> None:
         """Take what happened in a try with a record of its own."""
         attempts = self.attempts + other.attempts
-        vars(self).update(vars(other), attempts=attempts)
+        for name in ExchangeRecord.__slots__:
+            setattr(self, name, getattr(other, name))
+        self.attempts = attempts
 
     def record_fault(self, fault: Fault) -> None:
         """Record the fault that ended the exchange. Its traceback and those of its causes go: their frames have the

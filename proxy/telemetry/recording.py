@@ -246,8 +246,8 @@ class Recording:
     def add_copy(self, source: int, data: bytes, at: float | None = None) -> None:
         """Keep a copy of bytes that orjson may have written: they may take eight times as much memory as their length
         says. Of a request that is sent as it came, one text is kept."""
-        log = self._log
-        self.add(source, log[1] if log and log[1] == data else b"%b" % data, at)
+        known = self._log[1:2]  # in one step: the page's thread may empty the log
+        self.add(source, known[0] if known and known[0] == data else b"%b" % data, at)
 
     def end(self) -> int:
         """The exchange has ended: forget what only a running exchange needs, and keep nothing more. Returns the bytes

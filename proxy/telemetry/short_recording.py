@@ -8,6 +8,7 @@ leaves the short way, or if a limit applies, `unfold` makes the `Recording` that
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from time import perf_counter
 
 from dragoman.adapters.changes import Change, Receipt
@@ -20,33 +21,32 @@ __all__ = ["ShortRecording"]
 _SIZE = CALL_SIZE + 4 * CHUNK_SIZE  # bytes of memory besides the bodies and the changes
 
 
+@dataclass(eq=False, repr=False, slots=True)
 class ShortRecording:
     """`head` and `most` are those of a Recording. Of what a step records, the field that may be None is set last: a
     thread that renders the exchange meanwhile sees all of the step, or nothing. Times are by time.perf_counter."""
 
-    _came: float
-    _request: bytes | Iterable[bytes] | None = None
-    _changes: list[Change]
-    _request_changes: int
-    _target: str
-    _began: float
-    _plan: TargetPlan | None = None
-    _body: bytes
-    _left: float
-    _sent: tuple[bytes, bytes, bytes] | None = None
-    _secrets: tuple[bytes, ...]
-    _reply: bytes
-    _replied: float
-    _reply_status: int
-    _reply_headers: Mapping[str, str] | None = None
-    _answered: float
-    _answer: bytes | None = None
-    _answer_status: int
-    _answer_headers: Mapping[str, str] | None = None
-
-    def __init__(self, head: tuple[str, str, Sequence[tuple[bytes, bytes]]], most: int) -> None:
-        self.head = head
-        self._most = most
+    head: tuple[str, str, Sequence[tuple[bytes, bytes]]]
+    _most: int
+    _came: float = field(init=False)
+    _request: bytes | Iterable[bytes] | None = field(default=None, init=False)
+    _changes: list[Change] = field(init=False)
+    _request_changes: int = field(init=False)
+    _target: str = field(init=False)
+    _began: float = field(init=False)
+    _plan: TargetPlan | None = field(default=None, init=False)
+    _body: bytes = field(init=False)
+    _left: float = field(init=False)
+    _sent: tuple[bytes, bytes, bytes] | None = field(default=None, init=False)
+    _secrets: tuple[bytes, ...] = field(init=False)
+    _reply: bytes = field(init=False)
+    _replied: float = field(init=False)
+    _reply_status: int = field(init=False)
+    _reply_headers: Mapping[str, str] | None = field(default=None, init=False)
+    _answered: float = field(init=False)
+    _answer: bytes | None = field(default=None, init=False)
+    _answer_status: int = field(init=False)
+    _answer_headers: Mapping[str, str] | None = field(default=None, init=False)
 
     def add_request(self, body: bytes | Iterable[bytes]) -> None:
         """Record the body of the client's request, which is in pieces if it is large."""

@@ -233,3 +233,20 @@ def test_nothing_is_lost_while_another_thread_looks() -> None:
         sys.setswitchinterval(usual)
     (call,) = recording.calls
     assert recording.reply.chunks == call.reply.chunks == pieces
+
+
+def test_a_copy_is_kept_if_another_thread_empties_the_log_meanwhile() -> None:
+    recording = Recording(HEAD, 1_000_000, lambda: None)
+
+    class Looked(bytes):
+        """Bytes that are compared with those of the log when the page looks."""
+
+        __hash__ = bytes.__hash__
+
+        def __eq__(self, other: object) -> bool:
+            assert recording.request.chunks == [b"abc"]
+            return super().__eq__(other)
+
+    recording.add(REQUEST, b"abc")
+    recording.add_copy(REPLY, Looked(b"abc"))
+    assert recording.reply.chunks == [b"abc"]
