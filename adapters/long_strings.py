@@ -49,7 +49,7 @@ def parse_json(text: bytes, long_values: Sequence[LongValue] = ()) -> Any:
             return cut.parse(long_values)
         except orjson.JSONDecodeError:
             return orjson.loads(text)  # a span is not what it looks like
-    return parse_in_parts(text, long_values)
+    return parse_in_parts(text, long_values) if long_values else orjson.loads(text)
 
 
 def shorten(text: bytes) -> bytes:
