@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import os
+import threading
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from aiohttp import web
@@ -205,3 +207,29 @@ def test_paths_begin_at_the_configuration_files_folder(key: Path) -> None:
     checked = check_text("\n".join(lines), "a.yaml", {})
     assert checked.config.providers["p"].api_key_file == str(key)
     assert checked.warnings == (), "the path of a key file is no secret"
+
+
+async def test_a_check_that_read_the_file_before_it_changed_is_not_the_last(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "key"
+    path.write_text("canary-old")
+    key = KeyFile("p", {"Authorization": "Bearer {}"}, path)
+    read, has_read, goes_on = credentials._read_changed, threading.Event(), threading.Event()
+
+    def read_slowly(*args: Any) -> Any:
+        found = read(*args)
+        has_read.set()
+        goes_on.wait(10)
+        return found
+
+    monkeypatch.setattr(credentials, "_read_changed", read_slowly)
+    monkeypatch.setattr(key, "_next", 0.0)
+    refused = key.header_lines()
+    assert await asyncio.to_thread(has_read.wait, 10)
+    path.write_text("canary-new!")
+    waiting = asyncio.create_task(key.replace_header_lines(refused))
+    await asyncio.sleep(0.01)
+    goes_on.set()
+    assert await waiting == key.header_lines() != refused
+    await key.close()
