@@ -77,7 +77,7 @@ def parse_arguments() -> argparse.Namespace:
 
 def run_round(rows: list[Row], folder: Path, upstream: int, seconds: float, cores: set[int]) -> None:
     with ExitStack() as stack:
-        proxies = {host: Proxy(host, stack, folder, upstream, cores) for host, _ in WAYS.values()}
+        proxies = {host: Proxy(host, stack, folder, upstream, cores) for host in {host for host, _ in WAYS.values()}}
         for case in rows[0].cases:
             for row in (*rows, *reversed(rows)):
                 host, inspect = WAYS[row.name]
