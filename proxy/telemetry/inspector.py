@@ -10,20 +10,17 @@ also keeps recordings. If no page can be served, it keeps nothing.
 
 from __future__ import annotations
 
-import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from itertools import chain, count
-from time import perf_counter
 from typing import Literal, TypeAlias
 
 from .record import ExchangeRecord
 from .recording import CHANGE_SIZE, Recording
 from .short_recording import ShortRecording
 
-__all__ = ["InspectMode", "InspectedExchange", "Inspector"]
+__all__ = ["InspectMode", "Inspector"]
 
 InspectMode: TypeAlias = Literal["off", "heads", "bodies"]
 
@@ -35,45 +32,15 @@ _HEADER = 100  # bytes of memory that a header takes besides its name and value
 _MOST_NEW = 256  # exchanges that wait for their place
 
 
-@dataclass(eq=False, repr=False, slots=True)
-class InspectedExchange:
-    """An exchange in the buffer. `number` counts the exchanges from 1, `began` is in Unix seconds, `size` in bytes.
-    The fields of the fault, `duration_ms` and `recorded` are set when it has ended: until then, its record has the
-    recording."""
-
-    number: int
-    record: ExchangeRecord
-    path: str
-    began: float
-    size: int
-    replayed_from: str | None = None
-    fault: str | None = None
-    message: str | None = None
-    duration_ms: float | None = None
-    is_dropped: bool = False
-    recorded: Recording | ShortRecording | None = None
-
-    @property
-    def has_ended(self) -> bool:
-        return self.duration_ms is not None
-
-    @property
-    def recording(self) -> Recording | None:
-        """What is recorded now; None with `inspect: off`, or if the exchange has made room for others."""
-        found = self.record.recording or self.recorded
-        return found.unfold() if isinstance(found, ShortRecording) else found
-
-
 class Inspector:
     """Keeps exchanges. `limit` is in bytes, `size` what is kept, `dropped` how many exchanges made room for others.
     `before_reading`, which is called before anyone looks, hands over the exchanges that have ended meanwhile."""
 
     def __init__(self, mode: InspectMode = "off", limit: int = 0, *, is_used: bool = False) -> None:
-        self._kept: deque[InspectedExchange] = deque()
+        self._kept: deque[ExchangeRecord] = deque()
         self._replays: dict[str, str] = {}
         self.before_reading: Callable[[], None] = lambda: None
-        self._new: list[tuple[ExchangeRecord, str]] = []
-        self._running: dict[ExchangeRecord, InspectedExchange] = {}
+        self._new: list[ExchangeRecord] = []
         self._numbers = count(1)
         self._headers: Sequence[tuple[bytes, bytes]] = ()  # those that were measured last, and their size
         self._headers_size = 0
@@ -98,7 +65,8 @@ class Inspector:
 
     def begin(self, record: ExchangeRecord, path: str) -> None:
         """Keep an exchange that begins; `path` is with the query."""
-        self._new.append((record, path))
+        record.raw_path = path
+        self._new.append(record)
         if len(self._new) > _MOST_NEW:
             self._take_new()
 
@@ -139,41 +107,33 @@ class Inspector:
         """Keep what is known of an exchange that has ended."""
         if self._new:
             self._take_new()
-        entry = self._running.pop(record, None)
-        if entry is None:
+        if not record.kept_bytes:
+            record.recording = None
             return
         receipt = record.receipt
         if receipt is not None and receipt.changes:
             receipt.forget_paths()
         if (recording := record.recording) is not None:
-            record.recording = None
-            size = self._keep_recording(entry, recording)
+            size = self._end_recording(record, recording)
         else:
             size = 0 if receipt is None else CHANGE_SIZE * len(receipt.changes)
-        if size and not entry.is_dropped:
-            self._grow(entry, size)
-        entry.duration_ms = record.duration_ms
-        if (fault := record.fault) is not None:
-            entry.fault, entry.message = fault.code or fault.kind, fault.message
+        if size:
+            self._grow(record, size)
 
-    def _keep_recording(self, entry: InspectedExchange, recording: Recording | ShortRecording) -> int:
-        """Keep what was recorded of an exchange that has ended. Returns the bytes that were not counted before."""
-        if entry.is_dropped:
-            return 0
+    def _end_recording(self, record: ExchangeRecord, recording: Recording | ShortRecording) -> int:
+        """Nothing more is recorded of an exchange that has ended. Returns the bytes that were not counted before."""
         if isinstance(recording, ShortRecording):
             if (size := recording.measure()) is not None:
-                entry.recorded = recording
                 return size
-            recording = recording.unfold()
-        entry.recorded = recording
+            recording = record.recording = recording.unfold()
         return recording.end()
 
-    def find(self, request_id: str) -> InspectedExchange | None:
+    def find(self, request_id: str) -> ExchangeRecord | None:
         """The latest exchange with this id."""
         self._prepare_reading()
-        return next((one for one in reversed(self._kept) if one.record.request_id == request_id), None)
+        return next((one for one in reversed(self._kept) if one.request_id == request_id), None)
 
-    def list_newest(self) -> Iterator[InspectedExchange]:
+    def list_newest(self) -> Iterator[ExchangeRecord]:
         """The exchanges, the latest first. The buffer must not change meanwhile."""
         self._prepare_reading()
         return reversed(self._kept)
@@ -185,23 +145,17 @@ class Inspector:
     def _take_new(self) -> None:
         """Give the exchanges that have begun their places."""
         new, self._new = self._new, []
-        offset = time.time() - perf_counter()
-        for record, path in new:
-            self._take(record, path, offset + record.started)
-
-    def _take(self, record: ExchangeRecord, path: str, began: float) -> None:
-        entry = InspectedExchange(next(self._numbers), record, path, began, _ENTRY + len(path))
-        if self._replays:
-            entry.replayed_from = self._replays.pop(record.request_id, None)
-        self._running[record] = entry
-        if self.mode == "off" and len(self._kept) >= _MOST_LISTED:
-            self._drop_oldest()
-        self._kept.append(entry)
-        if record.recording is not None:
-            entry.size += self._measure_headers(record.recording.head[2])
-        self.size += entry.size
-        if self.size > self.limit:
-            self._make_room()
+        for record in new:
+            record.number = next(self._numbers)
+            if self._replays:
+                record.replayed_from = self._replays.pop(record.request_id, None)
+            if self.mode == "off" and len(self._kept) >= _MOST_LISTED:
+                self._drop_oldest()
+            self._kept.append(record)
+            size = _ENTRY + len(record.raw_path)
+            if record.recording is not None:
+                size += self._measure_headers(record.recording.head[2])
+            self._grow(record, size)
 
     def _measure_headers(self, headers: Sequence[tuple[bytes, bytes]]) -> int:
         """The bytes of memory that headers take. Requests of one client often have the same."""
@@ -213,27 +167,23 @@ class Inspector:
     def _count(self, record: ExchangeRecord) -> None:
         """Count what is kept of an exchange since the last time."""
         self._take_new()
-        entry = self._running.get(record)
-        if entry is not None and isinstance(recording := record.recording, Recording):
+        if record.kept_bytes and isinstance(recording := record.recording, Recording):
             size, recording.uncounted = recording.uncounted, 0
-            self._grow(entry, size)
+            self._grow(record, size)
 
-    def _grow(self, entry: InspectedExchange, size: int) -> None:
+    def _grow(self, record: ExchangeRecord, size: int) -> None:
         """Count what an exchange takes more."""
-        entry.size += size
+        record.kept_bytes += size
         self.size += size
-        if self.size > self.limit:
-            self._make_room()
-
-    def _make_room(self) -> None:
         while self.size > self.limit and self._kept:
             self._drop_oldest()
 
     def _drop_oldest(self) -> None:
-        entry = self._kept.popleft()
-        self.size -= entry.size
+        record = self._kept.popleft()
+        self.size -= record.kept_bytes
         self.dropped += 1
-        entry.is_dropped = True
-        entry.recorded = None
-        if isinstance(recording := entry.record.recording, Recording):
+        record.kept_bytes = 0
+        if record.has_ended:
+            record.recording = None
+        elif isinstance(recording := record.recording, Recording):
             recording.release()

@@ -35,6 +35,7 @@ _OPTIONAL = (
 )
 _get_optional = attrgetter(*_OPTIONAL)
 _TOKENS = ("tokens_in", "tokens_out", "tokens_cached")  # in the order of TokenCounts
+_INSPECTED = frozenset(("number", "raw_path", "replayed_from", "kept_bytes"))  # fields that belong to the inspector
 _MAX_CAUSE = 300  # characters
 MAX_PATH = 200
 """Characters of a path in the log."""
@@ -45,14 +46,20 @@ MAX_MODEL = 256
 @dataclass(eq=False, repr=False, slots=True)  # the page keeps a thousand: in slots they take half of the memory
 class ExchangeRecord:
     """Collects the fields of an exchange's log line while the exchange runs. Unset fields are left out of the line.
+    The page lists the records of the latest exchanges.
 
     `path` is that of the request, without its query; `client` is the address of the peer, which may be a load balancer.
     `request_bytes` is the size of the request's body. `recording` keeps the bytes, for the page; it is None if nobody
-    wants them. `provider` is OpenTelemetry's name of
-    the provider. If the exchange is traced, calls to providers get `trace_headers`, and `spans` end with it.
+    wants them. `provider` is OpenTelemetry's name of the provider. If the exchange is traced, calls to providers get
+    `trace_headers`, and `spans` end with it.
+
     `duration_ms`, `ended` (in Unix seconds), `tokens` and `cost` are known when it has ended: `tokens` are those of the
     usage, or an estimate if the answer did not come to its usage; `cost` is at the target's price, without tries that
-    failed.
+    failed. `fault_code` and `fault_message` are what is left of its fault once it is logged.
+
+    `number`, `raw_path`, `replayed_from` and `kept_bytes` belong to the inspector, which counts exchanges from 1.
+    `raw_path` has the query, `replayed_from` is the id of the exchange that this one repeats, and `kept_bytes` is the
+    memory that is counted for it, 0 if it is not kept.
     """
 
     request_id: str
@@ -86,7 +93,24 @@ class ExchangeRecord:
     spans: tuple[object, object] | None = None
     duration_ms: float | None = None
     ended: float | None = None
+    fault_code: str | None = None
+    fault_message: str | None = None
+    number: int = 0
+    raw_path: str = ""
+    replayed_from: str | None = None
+    kept_bytes: int = 0
     _tokens: TokenCounts | None = None
+
+    @property
+    def has_ended(self) -> bool:
+        return self.duration_ms is not None
+
+    @property
+    def began(self) -> float:
+        """In Unix seconds."""
+        if self.ended is None or self.duration_ms is None:
+            return time.time() - self.elapsed_ms() / 1000
+        return self.ended - self.duration_ms / 1000
 
     def elapsed_ms(self) -> float:
         return round((time.perf_counter() - self.started) * 1000, 3)
@@ -107,9 +131,16 @@ class ExchangeRecord:
     def release(self) -> None:
         """Forget what nobody looks at once the log has its line: the page may keep the record for long."""
         self._tokens = self.tokens
+        if (fault := self.fault) is not None:
+            self.fault_code, self.fault_message = fault.code or fault.kind, fault.message
         self.fault = self.cause = self.usage = None
         if self.receipt is not None and not self.receipt.changes:
             self.receipt = None
+
+    def unfold_recording(self) -> Recording | None:
+        """What is recorded now; None with `inspect: off`, or if the exchange has made room for others."""
+        found = self.recording  # the page's thread asks too, and the exchange may make room meanwhile
+        return found.unfold() if isinstance(found, ShortRecording) else found
 
     @property
     def tokens(self) -> TokenCounts:
@@ -141,7 +172,8 @@ class ExchangeRecord:
         """Take what happened in a try with a record of its own."""
         attempts = self.attempts + other.attempts
         for name in ExchangeRecord.__slots__:
-            setattr(self, name, getattr(other, name))
+            if name not in _INSPECTED:
+                setattr(self, name, getattr(other, name))
         self.attempts = attempts
 
     def record_fault(self, fault: Fault) -> None:

@@ -59,11 +59,12 @@ async def call(config: Config, request: ClientRequest, *, raw: bool = False) -> 
         status = await _send(proxy.url, private, request)
     finally:
         await proxy.stop()
-    if (exchange := next(proxy.inspector.list_newest(), None)) is not None and exchange.recording is not None:
+    exchange = next(proxy.inspector.list_newest(), None)
+    if exchange is not None and (recording := exchange.unfold_recording()) is not None:
         if raw:
             mask = create_content_mask(exchange, Mask(collect_secrets(private)))
             print_lines(format_raw_answers(render_exchange(exchange, mask)["tries"]))
-        print_lines(format_reply_changes(exchange.recording))
+        print_lines(format_reply_changes(recording))
     log_line = _find_exchange(log.getvalue())
     print_lines(_format_outcome(log_line))
     return _choose_exit_code(status, log_line)

@@ -18,7 +18,8 @@ from aiohttp.web_response import StreamResponse
 
 from dragoman.adapters.call import JsonObject
 from dragoman.proxy.http.json_response import serialize
-from dragoman.proxy.telemetry.inspector import InspectedExchange, Inspector
+from dragoman.proxy.telemetry.inspector import Inspector
+from dragoman.proxy.telemetry.record import ExchangeRecord
 
 __all__ = ["MOST_AT_ONCE", "EventFeed"]
 
@@ -41,7 +42,7 @@ class EventFeed:
     def __init__(
         self,
         inspector: Inspector,
-        summarize: Callable[[InspectedExchange], JsonObject],
+        summarize: Callable[[ExchangeRecord], JsonObject],
         read_state: Callable[[], JsonObject],
         is_stopping: Callable[[], bool],
         most: int = MOST_AT_ONCE,
@@ -53,7 +54,7 @@ class EventFeed:
         self._last = max((one.number for one in islice(inspector.list_newest(), 1)), default=0)
         self._most = min(most, MOST_AT_ONCE)
         self._room = MOST_AT_ONCE
-        self._running: dict[InspectedExchange, _Progress | None] = {
+        self._running: dict[ExchangeRecord, _Progress | None] = {
             one: None for one in inspector.list_newest() if not one.has_ended
         }  # what the browser knows of those that have not ended
 
@@ -84,21 +85,20 @@ class EventFeed:
         self._room = min(MOST_AT_ONCE, self._room + self._most)
         chosen = new[: self._room]
         self._room -= len(chosen)
-        self._running = {one: known for one, known in self._running.items() if not one.is_dropped}
+        self._running = {one: known for one, known in self._running.items() if one.kept_bytes}
         changed = [one for one, known in self._running.items() if known != _describe_progress(one)][:MOST_AT_ONCE]
-        for entry in sorted((*changed, *chosen), key=lambda one: one.number):
-            if entry.has_ended:
-                self._running.pop(entry, None)
+        for record in sorted((*changed, *chosen), key=lambda one: one.number):
+            if record.has_ended:
+                self._running.pop(record, None)
             else:
-                self._running[entry] = _describe_progress(entry)
-            yield _write_event("exchange", self._summarize(entry))
+                self._running[record] = _describe_progress(record)
+            yield _write_event("exchange", self._summarize(record))
         if count := len(new) - len(chosen):
             yield _write_event("left_out", {"count": count})
 
 
-def _describe_progress(entry: InspectedExchange) -> _Progress:
-    record = entry.record
-    return record.model, record.target, record.attempts, record.first_token_ms is None, entry.has_ended
+def _describe_progress(record: ExchangeRecord) -> _Progress:
+    return record.model, record.target, record.attempts, record.first_token_ms is None, record.has_ended
 
 
 def _write_event(name: str, data: JsonObject) -> bytes:

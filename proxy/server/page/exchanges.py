@@ -9,7 +9,7 @@ from itertools import islice
 from dragoman.adapters.call import JsonObject
 from dragoman.adapters.changes import Change
 from dragoman.proxy.telemetry.content_mask import ContentMask, find_header_secrets
-from dragoman.proxy.telemetry.inspector import InspectedExchange, Inspector
+from dragoman.proxy.telemetry.inspector import Inspector
 from dragoman.proxy.telemetry.mask import Mask
 from dragoman.proxy.telemetry.record import ExchangeRecord
 from dragoman.proxy.telemetry.recording import Recording
@@ -29,43 +29,42 @@ def describe_buffer(inspector: Inspector) -> JsonObject:
     return {"bytes": inspector.size, "limit": inspector.limit, "exchanges": kept, "dropped": inspector.dropped}
 
 
-def create_content_mask(entry: InspectedExchange, mask: Mask) -> ContentMask:
+def create_content_mask(record: ExchangeRecord, mask: Mask) -> ContentMask:
     """The mask for an exchange, which knows the credentials that its messages carried."""
-    recording = entry.recording
+    recording = record.unfold_recording()
     return ContentMask(mask, () if recording is None else _find_secrets(recording))
 
 
-def summarize(entry: InspectedExchange, mask: ContentMask) -> JsonObject:
+def summarize(record: ExchangeRecord, mask: ContentMask) -> JsonObject:
     """The exchange as one line of the list."""
-    record = entry.record
     receipt = record.receipt
     weights = Counter(change.weight for change in receipt.changes) if receipt is not None else Counter()
-    has_ended = entry.has_ended
+    has_ended = record.has_ended
     counts = record.tokens if has_ended else read_token_counts(record.usage)
     summary: JsonObject = {
-        "seq": entry.number,
+        "seq": record.number,
         "id": record.request_id,
-        "began": round(entry.began, 3),
+        "began": round(record.began, 3),
         "dialect": record.dialect,
         "protocol": record.protocol,
-        "path": entry.path,
+        "path": record.raw_path,
         "client": record.client,
         "key": record.key,
         "model": record.model,
         "target": record.target,
         "status": record.status,
         "outcome": record.outcome if has_ended else "running",
-        "fault": entry.fault,
-        "message": entry.message,
+        "fault": record.fault_code,
+        "message": record.fault_message,
         "stream": record.stream,
         "attempts": record.attempts,
         "first_token_ms": record.first_token_ms,
-        "duration_ms": entry.duration_ms if has_ended else record.elapsed_ms(),
+        "duration_ms": record.duration_ms if has_ended else record.elapsed_ms(),
         "tokens_in": counts.input,
         "tokens_out": counts.output,
         "changes": {"form": weights["form"], "loss": weights["loss"]},
         "losses": [change.public() for change in islice(_list_losses(record), _MOST_LOSSES)],
-        "replayed_from": entry.replayed_from,
+        "replayed_from": record.replayed_from,
     }
     return {name: mask.mask_values(value) for name, value in summary.items()}
 
@@ -76,15 +75,15 @@ def _list_losses(record: ExchangeRecord) -> Iterator[Change]:
     return (change for change in changes if change.weight == "loss" or change.action == "emulated")
 
 
-def render_exchange(entry: InspectedExchange, mask: ContentMask) -> JsonObject:
+def render_exchange(record: ExchangeRecord, mask: ContentMask) -> JsonObject:
     """Everything that is kept of the exchange."""
-    summary, recording = summarize(entry, mask), entry.recording
-    receipt = entry.record.receipt
+    summary, recording = summarize(record, mask), record.unfold_recording()
+    receipt = record.receipt
     if recording is None:
         changes = [] if receipt is None else receipt.changes
         listed = [_render_change(one, None, 1) for one in changes]
         return summary | {"changes": mask.mask_values(listed), "client": None, "tries": []}
-    began, keeps = entry.record.started, recording.keeps_bodies
+    began, keeps = record.started, recording.keeps_bodies
     calls = [
         {
             "target": mask.mask_text(call.target),
@@ -103,7 +102,7 @@ def render_exchange(entry: InspectedExchange, mask: ContentMask) -> JsonObject:
         "request": render_message(recording.request, mask, began, keeps_bodies=keeps),
         "reply": render_message(recording.reply, mask, began, keeps_bodies=keeps),
     }
-    listed = [*_list_changes(entry.record, recording)]
+    listed = [*_list_changes(record, recording)]
     return summary | {"changes": mask.mask_values(listed), "client": client, "tries": calls}
 
 

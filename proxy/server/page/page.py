@@ -21,8 +21,9 @@ from dragoman.proxy.http.deadline import Deadline
 from dragoman.proxy.http.json_response import SERVER, serialize
 from dragoman.proxy.http.request_body import get_host, read_plain_body
 from dragoman.proxy.telemetry.content_mask import ContentMask
-from dragoman.proxy.telemetry.inspector import InspectedExchange, Inspector
+from dragoman.proxy.telemetry.inspector import Inspector
 from dragoman.proxy.telemetry.mask import Mask
+from dragoman.proxy.telemetry.record import ExchangeRecord
 
 from .access import SECURITY_HEADERS, PageAccess
 from .assets import INDEX, LOGIN, read_asset
@@ -144,27 +145,27 @@ class Page:
         if not path:
             return self._answer_list(request)
         request_id, _, action = path.partition("/")
-        entry = self._find(request_id)
+        record = self._find(request_id)
         if not action:
-            return _respond_json(await asyncio.to_thread(self._render, entry))
+            return _respond_json(await asyncio.to_thread(self._render, record))
         write = EXPORTS.get(request.query.get("as", "")) if action == "export" else None
         if write is None:
             raise Fault("not_found", f"an exchange can be exported as {', '.join(EXPORTS)}")
         config = self._gateway.states.current.config
-        name, text = await asyncio.to_thread(lambda: write(self._render(entry), config))
+        name, text = await asyncio.to_thread(lambda: write(self._render(record), config))
         headers = {"Content-Disposition": f'attachment; filename="{name}"'}
         return _respond(text.encode("utf-8", "replace"), "text/plain; charset=utf-8", headers=headers)
 
-    def _render(self, entry: InspectedExchange) -> JsonObject:
+    def _render(self, record: ExchangeRecord) -> JsonObject:
         """Everything that is kept of an exchange. It may be megabytes: to be called in a thread."""
-        return render_exchange(entry, create_content_mask(entry, self._mask))
+        return render_exchange(record, create_content_mask(record, self._mask))
 
-    def _find(self, request_id: str) -> InspectedExchange:
+    def _find(self, request_id: str) -> ExchangeRecord:
         """Raises Fault if the exchange is not kept."""
-        entry = self._inspector.find(request_id)
-        if entry is None:
+        record = self._inspector.find(request_id)
+        if record is None:
             raise Fault("not_found", "the exchange is not kept any more")
-        return entry
+        return record
 
     def _answer_list(self, request: BaseRequest) -> Response:
         before, limit = _read_number(request, "before", None), _read_number(request, "limit", 200) or 1
@@ -191,8 +192,8 @@ class Page:
         request_id, _, action = path.partition("/")
         if action != "replay":
             raise Fault("not_found", "the page has no such address")
-        entry = self._find(request_id)
-        return _respond_json({"id": self._replayer.replay(entry, await _read_object(request, _MOST_FORM))})
+        record = self._find(request_id)
+        return _respond_json({"id": self._replayer.replay(record, await _read_object(request, _MOST_FORM))})
 
     async def _send(self, request: BaseRequest, _: str) -> StreamResponse:
         limit = 2 * self._gateway.states.current.config.server.body_limit
@@ -211,8 +212,8 @@ class Page:
         config = self._gateway.states.current.config
         return _respond_json(describe_configuration(config, text, ContentMask(self._mask)))
 
-    def _summarize(self, entry: InspectedExchange) -> JsonObject:
-        return summarize(entry, ContentMask(self._mask))
+    def _summarize(self, record: ExchangeRecord) -> JsonObject:
+        return summarize(record, ContentMask(self._mask))
 
 
 async def _read_body(request: BaseRequest, limit: int) -> bytes:

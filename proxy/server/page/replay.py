@@ -20,7 +20,8 @@ from dragoman.proxy.http.aiohttp_server import create_inner_request
 from dragoman.proxy.http.internal_requests import serve_without_client
 from dragoman.proxy.http.request_body import create_request_id
 from dragoman.proxy.routing.replay import ReplayChoice, ReplayRouter
-from dragoman.proxy.telemetry.inspector import InspectedExchange, Inspector
+from dragoman.proxy.telemetry.inspector import Inspector
+from dragoman.proxy.telemetry.record import ExchangeRecord
 from dragoman.proxy.telemetry.recording import Recording, RequestHead
 
 if TYPE_CHECKING:
@@ -61,10 +62,10 @@ class Replayer:
         self._inspector = inspector
         self._tasks: set[asyncio.Task[None]] = set()
 
-    def replay(self, entry: InspectedExchange, asked: JsonObject) -> str:
+    def replay(self, record: ExchangeRecord, asked: JsonObject) -> str:
         """Begin to send the request of an exchange again, as `asked` says: model, target, policy, profile. Returns the
         id of the new exchange. Raises Fault if that cannot be done."""
-        recording = entry.recording
+        recording = record.unfold_recording()
         if recording is None or not recording.request.chunks:
             text = "the request is not kept; set server.inspect to bodies, and send it once more"
             raise Fault("invalid_request", text, code="not_kept")
@@ -72,12 +73,12 @@ class Replayer:
             raise Fault("invalid_request", "only a part of the request is kept (server.inspect_bytes)", code="not_kept")
         if len(self._tasks) >= _MOST_RUNNING:
             raise Fault("overloaded", f"{_MOST_RUNNING} replays are running; wait for one of them")
-        choice = _read_choice(entry, asked)
+        choice = _read_choice(record, asked)
         serving = self._gateway.states.current
         ReplayRouter(serving.router, serving.config, choice)  # raises Fault
         request_id = create_request_id()
         request = _write_request(recording, request_id, _read_text(asked, "model"))
-        self._inspector.expect_replay(request_id, entry.record.request_id)
+        self._inspector.expect_replay(request_id, record.request_id)
         task = asyncio.get_running_loop().create_task(
             serve_without_client(_ReplayedRequest(self._gateway, choice), request)
         )
@@ -120,9 +121,9 @@ def _create_router(choice: ReplayChoice, serving: ServingState) -> ReplayRouter:
     return ReplayRouter(serving.router, serving.config, choice)
 
 
-def _read_choice(entry: InspectedExchange, asked: JsonObject) -> ReplayChoice:
+def _read_choice(record: ExchangeRecord, asked: JsonObject) -> ReplayChoice:
     policy = _read_policy(asked.get("policy") or {})
-    return ReplayChoice(entry.record.key, _read_text(asked, "target"), policy, _read_text(asked, "profile"))
+    return ReplayChoice(record.key, _read_text(asked, "target"), policy, _read_text(asked, "profile"))
 
 
 def _read_policy(given: object) -> PolicyChoice:

@@ -77,7 +77,7 @@ async def run_case(p: Proxy, ups: list[Upstream], name: str, *, stream: bool) ->
         "text": mask(text),
         "requests": [mask(one) for up, least in zip(ups, before, strict=True) for one in up.requests[least:]],
         "line": {key: value for key, value in line.items() if key != _TIME and not key.endswith("_ms")},
-        "recording": None if newest.recording is None else show(newest.recording),
+        "recording": None if (recording := newest.unfold_recording()) is None else show(recording),
     }
 
 

@@ -8,6 +8,7 @@ from itertools import islice
 import pytest
 
 from dragoman.adapters.changes import Receipt
+from dragoman.adapters.faults import Fault
 from dragoman.proxy.telemetry.inspector import Inspector
 from dragoman.proxy.telemetry.record import ExchangeRecord
 
@@ -65,10 +66,10 @@ def test_an_exchange_that_runs_is_there_when_someone_looks() -> None:
     records[1].end()
     inspector.end(records[1])
     kept = [*inspector.list_newest()]
-    assert [one.record for one in kept] == records[::-1]
+    assert kept == records[::-1]
     assert [one.number for one in kept] == [3, 2, 1]
     assert [one.has_ended for one in kept] == [False, True, False]
-    assert all(one.recording is not None and one.recording.request.head is not None for one in kept)
+    assert all((found := one.unfold_recording()) is not None and found.request.head is not None for one in kept)
     assert all(abs(one.began - before) < 5 for one in kept)
     assert inspector.find("id-2") is kept[0]
 
@@ -80,7 +81,7 @@ def test_exchanges_that_nobody_has_looked_at_are_bounded() -> None:
         inspector.begin(record, "/v1/chat/completions")
     assert inspector.size <= LIMIT
     assert inspector.count + inspector.dropped == len(records)
-    assert [one.record for one in islice(inspector.list_newest(), 10)] == records[:-11:-1]
+    assert [*islice(inspector.list_newest(), 10)] == records[:-11:-1]
 
 
 def test_an_exchange_that_runs_is_dropped_as_any_other() -> None:
@@ -94,3 +95,28 @@ def test_an_exchange_that_runs_is_dropped_as_any_other() -> None:
     assert inspector.size <= LIMIT
     inspector.end(record)
     assert record.recording is None
+
+
+def test_a_try_with_a_record_of_its_own_changes_nothing_in_the_list() -> None:
+    """It may begin before the exchange has its place, and end when more of the exchange is kept."""
+    inspector = Inspector("off", LIMIT, is_used=True)
+    record = ExchangeRecord("id", "openai", "chat")
+    inspector.begin(record, "/v1/chat/completions?a")
+    attempt = record.fork("p/m", Receipt())
+    assert inspector.count == 1
+    size = record.kept_bytes
+    record.join(attempt)
+    assert (record.number, record.kept_bytes, record.target) == (1, size, "p/m")
+    assert size == inspector.size > 0
+
+
+def test_what_is_left_of_a_fault_is_in_the_list() -> None:
+    inspector = Inspector("off", LIMIT, is_used=True)
+    record = ExchangeRecord("id", "openai", "chat")
+    inspector.begin(record, "/v1/chat/completions")
+    record.record_fault(Fault("overloaded", "try again later"))
+    record.end()
+    inspector.end(record)
+    record.release()
+    (kept,) = inspector.list_newest()
+    assert (kept.fault, kept.fault_code, kept.fault_message) == (None, "overloaded", "try again later")

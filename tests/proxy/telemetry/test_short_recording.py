@@ -13,7 +13,7 @@ from dragoman.adapters.changes import Receipt
 from dragoman.adapters.pipeline import TargetPlan
 from dragoman.proxy.telemetry import recording as usual
 from dragoman.proxy.telemetry import short_recording as short
-from dragoman.proxy.telemetry.inspector import InspectedExchange, Inspector
+from dragoman.proxy.telemetry.inspector import Inspector
 from dragoman.proxy.telemetry.record import ExchangeRecord
 from dragoman.proxy.telemetry.recording import REPLY, REQUEST, Message, Recording
 from dragoman.proxy.telemetry.short_recording import ShortRecording
@@ -131,15 +131,16 @@ def test_the_inspector_keeps_and_counts_the_same(
     found = []
     for is_short in (True, False):
         inspector = Inspector(mode, 1_200_000, is_used=True)
-        entry = keep(inspector, given, steps, changes, is_short=is_short, leaves=leaves)
-        assert entry.recording is not None
-        found.append((show(entry.recording), entry.size, inspector.size))
+        record = keep(inspector, given, steps, changes, is_short=is_short, leaves=leaves)
+        recording = record.unfold_recording()
+        assert recording is not None
+        found.append((show(recording), record.kept_bytes, inspector.size))
     assert found[0] == found[1]
 
 
 def keep(
     inspector: Inspector, given: Bodies, steps: int, changes: int, *, is_short: bool, leaves: bool
-) -> InspectedExchange:
+) -> ExchangeRecord:
     """An exchange that has ended after so many steps."""
     record = ExchangeRecord("id", "openai", "chat")
     inspector.begin_recording(record, *HEAD, is_short=is_short)
@@ -153,8 +154,8 @@ def keep(
         assert isinstance(inspector.leave_short_way(record), Recording)
     record.end()
     inspector.end(record)
-    (entry,) = inspector.list_newest()
-    return entry
+    assert [*inspector.list_newest()] == [record]
+    return record
 
 
 def test_times_are_those_of_the_steps(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -180,13 +181,12 @@ def test_an_exchange_on_the_short_way_that_was_dropped_takes_no_memory() -> None
     assert isinstance(recording, ShortRecording)
     for number in range(300):
         inspector.begin(ExchangeRecord(f"id-{number}", "openai", "chat"), "/v1/chat/completions")
-    first = next(one for one in inspector._running.values() if one.record is record)
-    assert first.is_dropped
+    assert record not in inspector.list_newest()
     write_short(recording, Bodies(*[b"x" * 20_000] * 4), Receipt(), 6)
     size = inspector.size
     inspector.end(record)
     assert inspector.size == size
-    assert first.recording is None
+    assert record.recording is None
 
 
 def test_one_text_is_kept_of_equal_bodies() -> None:

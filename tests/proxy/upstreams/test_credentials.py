@@ -105,9 +105,9 @@ async def test_what_is_recorded_is_the_call_with_the_key_that_was_taken(
     picky.key = "canary-new-and-long-enough"
     key.write_text(picky.key)  # noqa: ASYNC240
     assert (await p.ask()).status == 200
-    latest = next(p.running.inspector.list_newest())
-    assert latest.recording is not None
-    (call,) = latest.recording.calls
+    recording = next(p.running.inspector.list_newest()).unfold_recording()
+    assert recording is not None
+    (call,) = recording.calls
     assert isinstance(call.request.head, SentHead)
     assert (call.request.head.credentials, call.secrets) == (
         b"Authorization: Bearer canary-new-and-long-enough\r\n",
