@@ -47,6 +47,7 @@ GOALS = {"off": 1.02, "bodies": 1.10, "watched": 1.10}
 """The most processor time, in multiples of that of the way that it is compared with."""
 
 FILLING = 8_000  # requests that fill 64 MiB, after which memory is used again
+LISTING = 1_500  # requests that fill a list without recordings
 RELOAD = 10.0  # seconds that it may take
 
 
@@ -85,7 +86,7 @@ def run_round(rows: list[Row], folder: Path, upstream: int, seconds: float, core
                 proxy.inspect(inspect)
                 row.port, row.process = proxy.port, proxy.process
                 with watch(proxy.port) if row.name == "watched" else nullcontext():
-                    send_requests(row, FILLING)
+                    send_requests(row, LISTING if inspect == "off" else FILLING)
                     measure_case(row, case, seconds)
 
 

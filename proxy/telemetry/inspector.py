@@ -10,6 +10,7 @@ also keeps recordings. If no page can be served, it keeps nothing.
 
 from __future__ import annotations
 
+import sys
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -25,7 +26,7 @@ __all__ = ["InspectMode", "Inspector"]
 InspectMode: TypeAlias = Literal["off", "heads", "bodies"]
 
 _ENTRY = 2560  # bytes of memory that an exchange takes besides its recording
-_MOST_LISTED = 1_000  # exchanges without recordings
+_MOST_LISTED = 1_000  # exchanges, if nothing is recorded
 _SHARE = 16  # one exchange takes at most this part of the memory
 _SMALLEST = 256 * 1024  # bytes of one exchange that are always kept
 _HEADER = 100  # bytes of memory that a header takes besides its name and value
@@ -54,7 +55,8 @@ class Inspector:
         self.mode, self.limit, self.is_used = mode, limit, is_used
         share = min(max(limit // _SHARE, _SMALLEST), limit)
         self._most_of_exchange = share if mode == "bodies" else 0
-        while self._kept and (self.size > limit or not is_used):
+        self._most_listed = _MOST_LISTED if mode == "off" else sys.maxsize
+        while self._kept and (self.size > limit or len(self._kept) > self._most_listed or not is_used):
             self._drop_oldest()
 
     @property
@@ -149,7 +151,7 @@ class Inspector:
             record.number = next(self._numbers)
             if self._replays:
                 record.replayed_from = self._replays.pop(record.request_id, None)
-            if self.mode == "off" and len(self._kept) >= _MOST_LISTED:
+            if len(self._kept) >= self._most_listed:
                 self._drop_oldest()
             self._kept.append(record)
             size = _ENTRY + len(record.raw_path)

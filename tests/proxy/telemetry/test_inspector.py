@@ -84,6 +84,15 @@ def test_exchanges_that_nobody_has_looked_at_are_bounded() -> None:
     assert [*islice(inspector.list_newest(), 10)] == records[:-11:-1]
 
 
+def test_if_recording_is_switched_off_the_latest_exchanges_stay() -> None:
+    inspector = Inspector("heads", 64 * LIMIT, is_used=True)
+    for number in range(1_500):
+        end_exchange(inspector, number, "/v1/chat/completions", 0)
+    assert inspector.count == 1_500
+    inspector.configure("off", 64 * LIMIT, is_used=True)
+    assert [one.number for one in inspector.list_newest()] == [*range(1_500, 500, -1)]
+
+
 def test_an_exchange_that_runs_is_dropped_as_any_other() -> None:
     inspector = Inspector("bodies", LIMIT, is_used=True)
     record = ExchangeRecord("first", "openai", "chat")
