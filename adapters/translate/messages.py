@@ -19,6 +19,7 @@ from dragoman.adapters.faults import Fault
 from dragoman.adapters.paths import Path, Places, format_path, nest_places
 from dragoman.adapters.responses.built_in_tools import BUILT_IN_CALLS, BUILT_IN_RESULTS, read_result
 
+from .answer_blocks import IN_ORDER
 from .parts import list_chat_places, to_chat_parts
 from .reasoning import join_reasoning
 from .tools import ADDITIONAL_TOOLS, encode_free_text, flatten_name
@@ -117,9 +118,12 @@ class _Conversation:
 
     def _join_turn(self, kind: str, item: JsonObject, path: Path) -> None:
         turn = self._turn
-        if turn is None or (kind == "message" and turn.get("tool_calls")):
+        if turn is None:
             turn = self._begin_turn(path)
         if kind == "message":
+            if turn.get("tool_calls"):
+                after = ("messages", len(self.messages) - 1)
+                self._ctx.receipt.record_conversion(path, IN_ORDER, "loss", after)
             self._place(path, _place_assistant_parts, item)
             self._join_text(turn, item, path)
         else:

@@ -81,6 +81,18 @@ def test_messages_of_one_turn_do_not_run_into_one_another() -> None:
     assert made["messages"][1:] == [{"role": "assistant", "content": "One.\n\nTwo."}]
 
 
+def test_what_was_said_after_a_call_precedes_its_result() -> None:
+    """Some providers write text after a call: behind the result, the model would have to continue it."""
+    said = {"role": "assistant", "content": "I ask."}
+    made, ctx = to_chat(input=[ASK, CALL, said, {**CALL, "call_id": "c2"}, {**OUTPUT, "call_id": "c2"}, OUTPUT])
+    assert [message["role"] for message in made["messages"]] == ["user", "assistant", "tool", "tool"]
+    assert made["messages"][1]["content"] == "I ask."
+    assert [call["id"] for call in made["messages"][1]["tool_calls"]] == ["c1", "c2"]
+    assert [message["tool_call_id"] for message in made["messages"][2:]] == ["c1", "c2"]
+    assert [change.before for change in ctx.receipt.changes if change.weight == "loss"] == [("input", 2)]
+    assert ctx.receipt.unmap(("messages", 1, "content")) == ("input", 2, "content")
+
+
 def test_two_turns_stay_two_messages() -> None:
     said = {"role": "assistant", "content": "one"}
     made, _ = to_chat(input=[ASK, CALL, OUTPUT, said, ASK, {"role": "assistant", "content": "two"}])
