@@ -20,7 +20,7 @@ __all__ = ["run_temporary_proxy"]
 def run_temporary_proxy(config: Config) -> Iterator[str]:
     """Run a proxy on a free port in a thread of its own, and yield its address. It stores no responses, logs nothing
     and asks for no key. Exits with status 2 if it cannot start."""
-    server = replace(config.server, host="127.0.0.1", port=0)
+    server = replace(config.server, host="127.0.0.1", port=0, admin_port=None)
     store = replace(config.store, kind="none")
     private = replace(config, server=server, store=store, keys=[])
     loop = asyncio.new_event_loop()

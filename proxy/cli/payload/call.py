@@ -74,7 +74,7 @@ def _create_private_config(config: Config, key: str | None) -> Config:
     """The same configuration for one client on this machine. Without a key, the proxy requires none. Keys of which only
     the hash is known become others."""
     drain = Drain(delay=0.001, timeout=5.0)
-    server = replace(config.server, host="127.0.0.1", port=0, drain=drain)
+    server = replace(config.server, host="127.0.0.1", port=0, admin_port=None, drain=drain)
     known = [one for one in config.keys if one.key is not None]
     made = [_replace_key(one) for one in config.keys if one.key is None]
     return replace(config, server=server, keys=[*known, *made] if key else [])

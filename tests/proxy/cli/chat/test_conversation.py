@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import closing
 
 import pytest
 
@@ -46,6 +48,14 @@ async def test_the_only_or_the_default_model_is_asked(models: JsonObject, defaul
             raise AssertionError
 
         assert await asyncio.to_thread(choose) == chosen
+
+
+def test_a_proxy_that_runs_has_the_admin_port() -> None:
+    with closing(socket.create_server(("127.0.0.1", 0))) as listener:
+        port = listener.getsockname()[1]
+        config = Config.from_values({"server": {"admin_port": port}, "providers": {}, "models": {}})
+        with run_temporary_proxy(config) as url:
+            assert url.startswith("http://127.0.0.1:")
 
 
 async def test_a_server_without_models_is_a_refusal() -> None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
@@ -74,6 +75,15 @@ def test_reply(run: Run, fake: FakeProvider) -> None:
     ):
         assert words in told
     assert told.index("POST ") < told.index("status 200") < told.index("took ")
+
+
+def test_a_proxy_that_runs_has_the_admin_port(run: Run, fake: FakeProvider, elsewhere: Path) -> None:
+    config = elsewhere / "dragoman.yaml"
+    with closing(socket.create_server(("127.0.0.1", 0))) as listener:
+        port = listener.getsockname()[1]
+        config.write_text(config.read_text().replace("server: {", f"server: {{admin_port: {port}, "))
+        result = run("call", "--model", "m", "--message", "hi")
+    assert result.exit_code == 0, result.stderr
 
 
 def test_stream(run: Run, fake: FakeProvider) -> None:
