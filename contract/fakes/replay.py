@@ -29,12 +29,13 @@ _SHORTEST_PAUSE = 0.0005
 class ReplayProvider:
     """Replays a folder of recordings: `async with ReplayProvider(folder) as fake`. The takes of a request are played in
     order, and the last one repeats; a request without a recording gets 404. Raises ValueError if the folder has no
-    recordings."""
+    recordings, or its first file is none."""
 
     def __init__(self, folder: Path, *, port: int = 0, host: str = "127.0.0.1", timed: bool = True) -> None:
-        self.count = sum(1 for _ in folder.glob("*.json"))
-        if not self.count:
+        files = [*folder.glob("*.json")]
+        if not files:
             raise ValueError(f"{folder} has no recordings (`dragoman contract run --record {folder}` makes them)")
+        self.count, self._first = len(files), _describe_request(min(files))
         self.folder, self.host, self.port, self._timed = folder, host, port, timed
         self._played: Counter[str] = Counter()
 
@@ -43,7 +44,7 @@ class ReplayProvider:
         return f"http://{self.host}:{self.port}"
 
     def describe(self) -> str:
-        return f"{self.count} recordings of {self.folder} at {self.origin}: {_describe_first_recording(self.folder)}"
+        return f"{self.count} recordings of {self.folder} at {self.origin}: {self._first}, ..."
 
     async def __aenter__(self) -> Self:
         self._http = web.Server(self._serve, access_log=None)
@@ -98,6 +99,11 @@ def _build_steps(response: Response, *, timed: bool) -> Iterator[Step]:
         yield Close()
 
 
-def _describe_first_recording(folder: Path) -> str:
-    first = json.loads(min(folder.glob("*.json")).read_text("utf-8"))["request"]
-    return f"{first['method']} {first['path']}, ..."
+def _describe_request(file: Path) -> str:
+    """The request of a recording. Raises ValueError if the file is not a recording."""
+    read_take(file)
+    try:
+        request = json.loads(file.read_text("utf-8"))["request"]
+        return f"{request['method']} {request['path']}"
+    except (KeyError, TypeError) as error:
+        raise ValueError(f"{file} is not a recording: {error!r}") from None

@@ -49,3 +49,12 @@ async def test_unrecorded_request_gets_404(tmp_path: Path, session: aiohttp.Clie
 def test_folder_without_recordings_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="has no recordings"):
         ReplayProvider(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[]", '{"name": "package"}', '{"answer": {"status": 200, "headers": [], "chunks": []}}', "\xff"]
+)
+def test_folder_of_other_files_is_refused(tmp_path: Path, text: str) -> None:
+    (tmp_path / "package.json").write_bytes(text.encode("latin-1"))
+    with pytest.raises(ValueError, match=r"package\.json is not a recording"):
+        ReplayProvider(tmp_path)
