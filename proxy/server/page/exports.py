@@ -48,6 +48,16 @@ _PLAIN_VALUE = re.compile(r"[A-Za-z0-9_* -]+")
 _KEY = "$DRAGOMAN_KEY"
 _FAILURE = 400  # from this status on a reply is an error
 _MOST_TITLE = 60  # characters
+_CUTS = frozenset(
+    {
+        "upstream_disconnected",
+        "upstream_idle_timeout",
+        "upstream_protocol_error",
+        "upstream_timeout",
+        "upstream_truncated",
+    }
+)
+"""Faults of calls whose reply has no end."""
 _PLAIN_TYPES = (str, int, float, bool)
 """Of values that a check compares. `input`, `prompt` and `system` may be texts too, which every proxy passes on."""
 
@@ -89,7 +99,7 @@ def write_recording(shown: JsonObject, config: Config) -> Export:
             "status": int(str(reply["line"]).split(" ")[1]),
             "headers": [pair for pair in reply["headers"] if pair[0].lower() not in _DROPPED_FROM_REPLY],
             "chunks": [*_list_chunks(reply, float(call["began_ms"]))],
-            "broken": None,
+            "broken": _find_cut(shown, call),
         },
     }
     text = json.dumps(recording, indent=1, ensure_ascii=False)
@@ -202,6 +212,15 @@ def _check_body(message: JsonObject) -> JsonObject:
     if message["kept"] < message["bytes"]:
         raise Fault("invalid_request", str(message["why_not"]), code="not_kept")
     return message
+
+
+def _find_cut(shown: JsonObject, call: JsonObject) -> str | None:
+    """Why the reply to a call has no end; None if it has one."""
+    if call["outcome"] == "running":
+        return "the call was still running"
+    if shown["outcome"] == "client_left":
+        return "the client left"
+    return call["fault"] if call["fault"] in _CUTS else None
 
 
 def _list_chunks(reply: JsonObject, began_ms: float) -> list[JsonObject]:

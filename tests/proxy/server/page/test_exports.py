@@ -12,6 +12,7 @@ import pytest
 
 from dragoman.contract.fakes import ReplayProvider
 from dragoman.contract.json_types import JsonObject
+from dragoman.contract.recordings import hash_request
 from dragoman.proxy.server.lifecycle import RunningProxy
 from tests.ports import find_free_port
 from tests.proxy.page_rig import run_page_rig
@@ -95,6 +96,34 @@ async def test_a_fake_plays_the_recording(
         url = fake.origin + request["path"]
         async with session.post(url, data=request["body"], headers={"Content-Type": "application/json"}) as answer:
             assert (answer.status, await answer.text()) == (200, expected)
+
+
+@pytest.mark.parametrize("is_stream", [False, True])
+async def test_a_fake_cuts_what_was_cut(
+    page: PageClient, rig: RunningProxy, session: aiohttp.ClientSession, tmp_path: Path, is_stream: bool
+) -> None:
+    cut = [{"role": "user", "content": "fake:cut"}]
+    await ask(session, rig, "/v1/chat/completions", {"model": "to-openai", "messages": cut, "stream": is_stream})
+    recording = json.loads(await export(page, "recording"))
+    request = recording["request"]
+    key = hash_request(request["method"], request["path"], request["body"].encode())
+    (tmp_path / f"{key}.json").write_text(json.dumps(recording))
+    async with ReplayProvider(tmp_path, timed=False) as fake:
+        answer = await session.post(fake.origin + request["path"], data=request["body"])
+        with pytest.raises(aiohttp.ClientPayloadError):
+            await answer.read()
+
+
+async def test_what_the_client_did_not_wait_for_is_cut(
+    page: PageClient, rig: RunningProxy, session: aiohttp.ClientSession
+) -> None:
+    body = {"model": "to-openai", "messages": [{"role": "user", "content": "fake:stall"}], "stream": True}
+    async with session.post(f"{rig.url}/v1/chat/completions", json=body) as answer:
+        await answer.content.readline()
+        (running,) = (await page.read("exchanges"))["exchanges"]
+        _, text = await page.get(f"/page/api/exchanges/{running['id']}/export?as=recording")
+        assert json.loads(text)["answer"]["broken"] == "the call was still running"
+    assert json.loads(await export(page, "recording"))["answer"]["broken"] == "the client left"
 
 
 CASES: dict[str, tuple[str, JsonObject, int]] = {
