@@ -125,7 +125,7 @@ class Inspector:
     def _end_recording(self, record: ExchangeRecord, recording: Recording | ShortRecording) -> int:
         """Nothing more is recorded of an exchange that has ended. Returns the bytes that were not counted before."""
         if isinstance(recording, ShortRecording):
-            if (size := recording.measure()) is not None:
+            if (size := recording.end()) is not None:
                 return size
             recording = record.recording = recording.unfold()
         return recording.end()

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from time import perf_counter
+from typing import Any
 
 from dragoman.adapters.changes import Change, Receipt
 from dragoman.adapters.pipeline import TargetPlan
@@ -24,27 +25,28 @@ _SIZE = CALL_SIZE + 4 * CHUNK_SIZE  # bytes of memory besides the bodies and the
 @dataclass(eq=False, repr=False, slots=True)
 class ShortRecording:
     """`head` and `most` are those of a Recording. Of what a step records, the field that may be None is set last: a
-    thread that renders the exchange meanwhile sees all of the step, or nothing. Times are by time.perf_counter."""
+    thread that renders the exchange meanwhile sees all of the step, or nothing. Times are by time.perf_counter. If no
+    bodies are kept, the sizes of all four take their places when the exchange has ended."""
 
     head: tuple[str, str, Sequence[tuple[bytes, bytes]]]
     _most: int
     _came: float = field(init=False)
-    _request: bytes | Iterable[bytes] | None = field(default=None, init=False)
+    _request: bytes | int | Iterable[bytes] | None = field(default=None, init=False)
     _changes: list[Change] = field(init=False)
     _request_changes: int = field(init=False)
     _target: str = field(init=False)
     _began: float = field(init=False)
     _plan: TargetPlan | None = field(default=None, init=False)
-    _body: bytes = field(init=False)
+    _body: bytes | int = field(init=False)
     _left: float = field(init=False)
     _sent: tuple[bytes, bytes, bytes] | None = field(default=None, init=False)
     _secrets: tuple[bytes, ...] = field(init=False)
-    _reply: bytes = field(init=False)
+    _reply: bytes | int = field(init=False)
     _replied: float = field(init=False)
     _reply_status: int = field(init=False)
     _reply_headers: Mapping[str, str] | None = field(default=None, init=False)
     _answered: float = field(init=False)
-    _answer: bytes | None = field(default=None, init=False)
+    _answer: bytes | int | None = field(default=None, init=False)
     _answer_status: int = field(init=False)
     _answer_headers: Mapping[str, str] | None = field(default=None, init=False)
 
@@ -79,25 +81,30 @@ class ShortRecording:
         """Record the head of the client's reply."""
         self._answer_status, self._answer_headers = status, headers
 
-    def measure(self) -> int | None:
-        """The bytes of memory that the exchange, which has ended, takes. None if a limit may apply, or if it was not
-        answered: then `unfold` it."""
-        request, answer = self._request, self._answer
-        if answer is None or type(request) is not bytes:
+    def end(self) -> int | None:
+        """The exchange has ended: keep the sizes of its bodies alone, if no bodies are kept. Returns the bytes of
+        memory that the recording takes. None if a limit may apply, or if there was no answer: then `unfold` it."""
+        if self._answer is None or type(self._request) is not bytes:
             return None
-        size = len(request) + len(self._body) + len(self._reply) + len(answer) + _SIZE
-        return None if size > self._most // MESSAGES else size + CHANGE_SIZE * len(self._changes)
+        bodies: tuple[Any, ...] = self._request, self._body, self._reply, self._answer
+        sizes = [*map(len, bodies)]
+        changes = CHANGE_SIZE * len(self._changes)
+        if not self._most:
+            self._request, self._body, self._reply, self._answer = sizes
+            return CALL_SIZE + changes
+        size = sum(sizes) + _SIZE
+        return None if size > self._most // MESSAGES else size + changes
 
     def unfold(self, count_memory: Callable[[], None] = lambda: None) -> Recording:
         """The recording of all that was noted; more can be recorded there."""
         made = Recording(self.head, self._most, count_memory)
         if (request := self._request) is not None:
-            for piece in (request,) if isinstance(request, bytes) else request:
+            for piece in (_fill(request),) if isinstance(request, bytes | int) else request:
                 made.add(REQUEST, piece, self._came)
         if self._plan is not None:
             self._unfold_call(made, self._plan)
         if (answer := self._answer) is not None:
-            made.add(REPLY, answer, self._answered)
+            made.add(REPLY, _fill(answer), self._answered)
         if self._answer_headers is not None:
             made.record_answer(self._answer_status, self._answer_headers)
         return made
@@ -106,8 +113,13 @@ class ShortRecording:
         made.add_try(plan, self._changes, self._request_changes)
         call = made.add_call(self._target, 1, 0, self._began)
         if self._sent is not None:
-            call.record_request(self._sent, self._body, self._left)
+            call.record_request(self._sent, _fill(self._body), self._left)
         if self._reply_headers is not None:
             call.record_reply(self._reply_status, self._reply_headers, self._secrets)
-            call.add_reply(self._reply, self._replied)
+            call.add_reply(_fill(self._reply), self._replied)
             call.end(None, self._replied)
+
+
+def _fill(body: bytes | int) -> bytes:
+    """The body, or zeros in its place if only its size is known, which is all that counts then."""
+    return bytes(body)

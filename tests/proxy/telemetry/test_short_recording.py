@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from itertools import count
 from typing import Any, NamedTuple, cast
 
@@ -123,6 +124,7 @@ def test_both_recordings_are_the_same(given: Bodies, steps: int, most: int, chan
 
 @example(SMALL, 6, "bodies", 2, False)
 @example(LARGE, 6, "bodies", 0, False)
+@example(LARGE, 6, "heads", 1, False)
 @given(bodies, st.integers(0, 6), st.sampled_from(["heads", "bodies"]), st.integers(0, 3), st.booleans())
 def test_the_inspector_keeps_and_counts_the_same(
     given: Bodies, steps: int, mode: Any, changes: int, leaves: bool
@@ -187,6 +189,16 @@ def test_an_exchange_on_the_short_way_that_was_dropped_takes_no_memory() -> None
     inspector.end(record)
     assert inspector.size == size
     assert record.recording is None
+
+
+def test_without_bodies_their_memory_is_free_when_the_exchange_has_ended() -> None:
+    noted = ShortRecording(HEAD, 0)
+    given = Bodies(*[b"x" * 100_000] * 4)
+    write_short(noted, given, Receipt(), 6)
+    assert set(map(id, given)) & set(map(id, gc.get_referents(noted)))
+    assert noted.end() is not None
+    assert not set(map(id, given)) & set(map(id, gc.get_referents(noted)))
+    assert noted.unfold().reply.length == 100_000
 
 
 def test_one_text_is_kept_of_equal_bodies() -> None:
