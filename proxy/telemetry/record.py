@@ -55,7 +55,7 @@ class ExchangeRecord:
 
     `duration_ms`, `ended` (in Unix seconds), `tokens` and `cost` are known when it has ended: `tokens` are those of the
     usage, or an estimate if the answer did not come to its usage; `cost` is at the target's price, without tries that
-    failed. `fault_code` and `fault_message` are what is left of its fault once it is logged.
+    failed. `fault_code` and `fault_message` are known then too, and are what is left of its fault once it is logged.
 
     `number`, `raw_path`, `replayed_from` and `kept_bytes` belong to the inspector, which counts exchanges from 1.
     `raw_path` has the query, `replayed_from` is the id of the exchange that this one repeats, and `kept_bytes` is the
@@ -124,15 +124,15 @@ class ExchangeRecord:
     def end(self) -> None:
         """The exchange has ended. It forgets where the reasons of its fault were raised: their frames refer to the
         record, and to the body, which would stay in memory until the next collection of garbage."""
+        if (fault := self.fault) is not None:
+            self.fault_code, self.fault_message = fault.code or fault.kind, fault.message
+            for reason in fault.reasons:
+                reason.__traceback__ = None
         self.duration_ms, self.ended = self.elapsed_ms(), time.time()
-        for reason in () if self.fault is None else self.fault.reasons:
-            reason.__traceback__ = None
 
     def release(self) -> None:
         """Forget what nobody looks at once the log has its line: the page may keep the record for long."""
         self._tokens = self.tokens
-        if (fault := self.fault) is not None:
-            self.fault_code, self.fault_message = fault.code or fault.kind, fault.message
         self.fault = self.cause = self.usage = None
         if self.receipt is not None and not self.receipt.changes:
             self.receipt = None

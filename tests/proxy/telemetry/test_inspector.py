@@ -125,6 +125,8 @@ def test_what_is_left_of_a_fault_is_in_the_list() -> None:
     inspector.begin(record, "/v1/chat/completions")
     record.record_fault(Fault("overloaded", "try again later"))
     record.end()
+    assert record.has_ended
+    assert (record.fault_code, record.fault_message) == ("overloaded", "try again later")  # the page's thread may look
     inspector.end(record)
     record.release()
     (kept,) = inspector.list_newest()
