@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 __all__ = ["ConfigurationSource", "Report"]
 
+LONGEST_READ = 60.0
+"""Seconds that a process may take to read the configuration."""
 COMMAND = (sys.executable, "-P", "-m", "dragoman.proxy.cli.configuration_source")
 
 Report: TypeAlias = Callable[[Sequence[Problem]], None]
@@ -51,8 +53,17 @@ class ConfigurationSource:
 
     def read_again(self) -> CheckedConfig:
         """Read the configuration in another process. What would be printed at the start is among the warnings. Raises
-        ConfigErrors."""
-        ended = subprocess.run(COMMAND, input=pickle.dumps(self), capture_output=True, start_new_session=True)
+        ConfigErrors, also if that takes too long or the process is ended."""
+        try:
+            ended = subprocess.run(
+                COMMAND, input=pickle.dumps(self), capture_output=True, start_new_session=True, timeout=LONGEST_READ
+            )
+        except subprocess.TimeoutExpired:
+            text = f"reading it took more than {LONGEST_READ:g} s: one of the files, or its disk, does not answer"
+            raise ConfigErrors([self._describe_failure(text)]) from None
+        if ended.returncode < 0:
+            text = f"signal {-ended.returncode} ended the process that reads it; it takes about 50 MB of memory"
+            raise ConfigErrors([self._describe_failure(text)])
         if ended.returncode:
             raise RuntimeError(f"the configuration could not be read: {ended.stderr.decode(errors='replace')[-2000:]}")
         checked, problems = pickle.loads(ended.stdout)
@@ -60,6 +71,9 @@ class ConfigurationSource:
             raise ConfigErrors(problems)
         read: CheckedConfig = checked
         return replace(read, warnings=(*problems, *read.warnings))
+
+    def _describe_failure(self, text: str) -> Problem:
+        return Problem(str(self.file), 0, 0, "unreadable", "", text)
 
     def _override_address(self, config: Config) -> Config:
         """The configuration with the host and port of the command line, if they are given."""

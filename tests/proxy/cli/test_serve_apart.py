@@ -12,6 +12,7 @@ import pytest
 
 from dragoman.proxy.cli import configuration_source
 from dragoman.proxy.cli.configuration_source import ConfigurationSource
+from dragoman.proxy.config.problems import ConfigErrors
 
 from .conftest import GOOD, MAIN, run_python
 from .test_main import interrupt, open_for_writing
@@ -87,6 +88,20 @@ def test_a_reload_that_cannot_read_says_why(empty_folder: Path, monkeypatch: pyt
     source = ConfigurationSource(empty_folder / "dragoman.yaml", None, False, None, None)
     with pytest.raises(RuntimeError, match=r"the configuration could not be read: (.|\n)*ValueError: unexpected"):
         source.read_again()
+
+
+@pytest.mark.parametrize(
+    ("failure", "text"),
+    [
+        ("import time; time.sleep(60)", "pipe.yaml: error.unreadable.: reading it took more than 0.1 s"),
+        ("import os; os.kill(os.getpid(), 9)", "pipe.yaml: error.unreadable.: signal 9 ended the process"),
+    ],
+)
+def test_a_reload_whose_reader_is_ended_says_why(failure: str, text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(configuration_source, "COMMAND", (sys.executable, "-c", failure))
+    monkeypatch.setattr(configuration_source, "LONGEST_READ", 0.1 if "sleep" in failure else 60.0)
+    with pytest.raises(ConfigErrors, match=text):
+        ConfigurationSource(Path("pipe.yaml"), None, False, None, None).read_again()
 
 
 def test_an_interrupt_ends_both(empty_folder: Path) -> None:
