@@ -147,15 +147,23 @@ def _to_message_tool(tool: JsonObject, path: Path, ctx: Context) -> JsonObject:
     function, inner = tool["function"], (*path, "function")
     record_unused_keys(tool, ("type", "function", "cache_control"), path, ctx, "Messages")
     record_unused_keys(function, ("name", "description", "parameters", "strict"), inner, ctx, "Messages")
-    schema = function.get("parameters")
-    if schema is None:
-        ctx.receipt.record_fill((*path, "input_schema"), "Messages requires the schema of a tool's input")
-        schema = _ANY_INPUT
+    schema = _to_input_schema(function.get("parameters"), path, ctx)
     made = {"name": function["name"], "description": function.get("description"), "input_schema": schema}
     if function.get("strict") is False:
         ctx.receipt.record_drop((*inner, "strict"), "leaving it out means the same", "form")
     made |= {"strict": function.get("strict") or None, "cache_control": tool.get("cache_control")}
     return {key: value for key, value in made.items() if value is not None}
+
+
+def _to_input_schema(schema: JsonObject | None, path: Path, ctx: Context) -> JsonObject:
+    """The schema of a tool's input: its type is required, and arguments are objects."""
+    if schema is None:
+        ctx.receipt.record_fill((*path, "input_schema"), "Messages requires the schema of a tool's input")
+        return _ANY_INPUT
+    if "type" in schema:
+        return schema
+    ctx.receipt.record_fill((*path, "input_schema", "type"), "Messages requires the type of a tool's input")
+    return {"type": "object", **schema}
 
 
 def _list_function_places(said: JsonObject) -> Places:

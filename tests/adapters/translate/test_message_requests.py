@@ -56,6 +56,14 @@ def losses(ctx: Context) -> list[str]:
     return [str(change.public().get("before")) for change in ctx.receipt.losses]
 
 
+@pytest.mark.parametrize("schema", [{}, {"properties": {"a": {"type": "string"}}}, {"anyOf": [{}], "type": "object"}])
+def test_the_schema_of_a_tool_is_that_of_an_object(schema: JsonObject) -> None:
+    """OpenAI's clients may leave its type out, which Messages requires."""
+    made, ctx = to_messages(tools=[{"type": "function", "function": {"name": "f", "parameters": schema}}])
+    assert made["tools"] == [{"name": "f", "input_schema": {**schema, "type": "object"}}]
+    assert [one.reason for one in ctx.receipt.losses] == []
+
+
 def test_a_turn_with_results_is_several_messages_and_paths_lead_back() -> None:
     image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "aGk="}}
     failed = {**RESULT, "content": [{"type": "text", "text": "see"}, image], "is_error": True}
