@@ -37,6 +37,7 @@ def _rewrite(body: JsonObject, ctx: Context) -> None:
 
 CALLED = chat_called(
     REPLY_RULES,
+    reads_audio=True,
     token_limit=TokenLimitRule(by_model=True),
     rewrite=_rewrite,
     extras=choose_extras,

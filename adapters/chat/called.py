@@ -16,19 +16,25 @@ from .citations import drop_citations
 from .messages import are_plain
 from .replay import replay_reasoning
 from .reply import ChatStreamReader, read_chat_reply
+from .spoken_answers import write_transcripts
 
 __all__ = ["chat_called"]
 
 
 def chat_called(
-    rules: ReplyRules, *, replay: Replay = "keep", reads_citations: bool = False, **options: Unpack[RequestOptions]
+    rules: ReplyRules,
+    *,
+    replay: Replay = "keep",
+    reads_citations: bool = False,
+    reads_audio: bool = False,
+    **options: Unpack[RequestOptions],
 ) -> Called:
     """The verbs toward a provider that speaks chat.
 
     Requests are fitted to the schema `<dialect>/chat.request`. Unless the options say otherwise, their path is
     `/chat/completions`, and the limit on tokens keeps its name. `replay` is what the dialect does with the reasoning of
     earlier turns unless something else is known of the target. Unless the dialect `reads_citations`, those of earlier
-    answers are dropped.
+    answers are dropped; unless it `reads_audio` by its id, what they said becomes text.
     """
     rewrite_rest = options.get("rewrite")
 
@@ -36,6 +42,7 @@ def chat_called(
         if not are_plain(body["messages"]):
             body["messages"] = replay_reasoning(body["messages"], ctx, replay)
             body["messages"] = drop_foreign_signatures(body["messages"], ctx)
+            body["messages"] = write_transcripts(body["messages"], ctx, reads_ids=reads_audio)
             if not reads_citations:
                 body["messages"] = drop_citations(body["messages"], ctx)
         if rewrite_rest is not None:

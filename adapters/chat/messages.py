@@ -16,6 +16,7 @@ from dragoman.adapters.changes import Weight
 from dragoman.adapters.paths import Path, Places
 
 __all__ = [
+    "Messages",
     "PlainMessages",
     "are_plain",
     "are_plain_turns",

@@ -37,6 +37,7 @@ SERVED = Served(read_request, write_reply, write_stream, write_fault)
 CALLED = chat_called(
     REPLY_RULES,
     replay="drop",
+    reads_audio=True,
     token_limit=TokenLimitRule(by_address={FORM: "max_completion_tokens"}, by_model=True, keeps_name=True),
     extras="keep-extensions",
 )

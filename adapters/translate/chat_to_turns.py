@@ -18,6 +18,7 @@ from dragoman.adapters.call import Context, JsonObject
 from dragoman.adapters.chat.citations import cite_blocks
 from dragoman.adapters.chat.messages import order_tool_results
 from dragoman.adapters.chat.reasoning import is_sealed, list_blocks, read_blocks, set_reasoning
+from dragoman.adapters.chat.spoken_answers import write_transcripts
 from dragoman.adapters.messages.inputs import read_input
 from dragoman.adapters.paths import Path, Places, nest_places
 
@@ -54,7 +55,7 @@ def chat_to_turns(messages: list[JsonObject], ctx: Context) -> tuple[Any, list[J
 
     If there are only instructions, the last of them is what the user says: the API needs a turn.
     """
-    messages = order_tool_results(list(add_call_ids(messages, ctx)), ctx)
+    messages = order_tool_results(write_transcripts(list(add_call_ids(messages, ctx)), ctx), ctx)
     instructing = [i for i, one in enumerate(messages) if one["role"] in _INSTRUCTING]
     if len(instructing) == len(messages):
         last = instructing.pop()

@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 from dragoman.adapters.call import Context, JsonObject
 from dragoman.adapters.changes import Weight
 from dragoman.adapters.chat.messages import extract_text
+from dragoman.adapters.chat.spoken_answers import write_transcripts
 from dragoman.adapters.common.carried_keys import copy_carried_keys
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.paths import Path, Places, nest_places
@@ -48,7 +49,7 @@ def to_items(messages: list[JsonObject], ctx: Context) -> tuple[str | None, list
     items: list[JsonObject] = []
     places: Places = [(("messages",), ("input",))]
     free = _list_free_text_calls(messages)
-    for i, message in enumerate(add_call_ids(messages, ctx)):
+    for i, message in enumerate(write_transcripts(list(add_call_ids(messages, ctx)), ctx)):
         path: Path = ("messages", i)
         record_unused_keys(message, _USED.get(str(message.get("role")), _SAID), path, ctx, _PROTOCOL)
         if i == 0 and message.get("role") in _INSTRUCTING:
