@@ -20,6 +20,7 @@ from dragoman.proxy.routing.targets import Candidate
 from dragoman.proxy.telemetry.recording import CallRecording
 from dragoman.proxy.telemetry.tracing import TRACE, TRACE_STATE
 from dragoman.proxy.upstreams.call_slots import CallSlots
+from dragoman.proxy.upstreams.interface import UpstreamResponse
 
 from .context import RequestContext
 from .downstream import DownstreamResponse
@@ -118,29 +119,16 @@ class Transfer:
         self, call: PlannedCall, early: EarlyCall | None, *, may_repeat: bool
     ) -> tuple[PlannedCall, ...] | None:
         """Make one call, unless it was made before; None if it got no answer and is to be repeated."""
-        ctx, attempt = self._ctx, self._attempt
-        upstream, timeouts = self._candidate.provider.upstream, self._candidate.provider.timeouts
-        recorder: CallRecording | None = None
-        if (recording := ctx.recording) is not None:
-            if early is None:
-                recorder = recording.begin_call(self._candidate.label, attempt.receipt, call.number)
-            else:
-                recorder = recording.continue_call()
+        ctx, recorder = self._ctx, self._begin_recording(call, early)
         try:
-            if early is None:
-                written = await ctx.work(partial(write_json, call.call.body)) if ctx.has_long_strings else None
-                response = await upstream.send(
-                    call.call, stream=call.stream, forwarded=self._list_forwarded(), recorder=recorder, written=written
-                )
-            else:
-                response = early.take()
+            response = await self._send(call, recorder) if early is None else early.take()
         except (Fault, asyncio.CancelledError) as error:
             fault = ctx.deadline.as_fault(error)
             if recorder is not None:
                 recorder.end(fault)
             if may_repeat and find_rule(fault).again == "at_once":
                 return None
-            return await self._handle(attempt.fail(fault))
+            return await self._handle(self._attempt.fail(fault))
         if recorder is not None:
             recorder.record_reply(response.status, response.headers, response.sent_secrets)
         if may_repeat and response.status in _BUSY:
@@ -148,6 +136,29 @@ class Transfer:
             return None
         ctx.record.upstream_status = response.status
         ctx.sent_secrets.add(response.sent_secrets)
+        return await self._pump(call, response, recorder)
+
+    def _begin_recording(self, call: PlannedCall, early: EarlyCall | None) -> CallRecording | None:
+        if (recording := self._ctx.recording) is None:
+            return None
+        if early is not None:
+            return recording.continue_call()
+        return recording.begin_call(self._candidate.label, self._attempt.receipt, call.number)
+
+    async def _send(self, call: PlannedCall, recorder: CallRecording | None) -> UpstreamResponse:
+        """Send the request, and return the response as soon as its head is there. Raises Fault."""
+        ctx, sent = self._ctx, call.call
+        written = await ctx.work(partial(write_json, sent.body)) if ctx.has_long_strings else None
+        return await self._candidate.provider.upstream.send(
+            sent, stream=call.stream, forwarded=self._list_forwarded(), recorder=recorder, written=written
+        )
+
+    async def _pump(
+        self, call: PlannedCall, response: UpstreamResponse, recorder: CallRecording | None
+    ) -> tuple[PlannedCall, ...]:
+        """Read the reply and write it to the client. Returns the further calls. The connection stays open if the reply
+        was no failure."""
+        ctx, attempt, timeouts = self._ctx, self._attempt, self._candidate.provider.timeouts
         if not self._is_awaiting_stream and timeouts.first_byte is not None:
             ctx.deadline.enter_phase("answer", timeouts.total)
         try:
