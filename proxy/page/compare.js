@@ -28,7 +28,7 @@ const ofTry = (detail) => detail.changes.filter((change) => !change.try || chang
 
 function drawFacts(one, other) {
   return h("table", { class: "facts-table" }, h("caption", { class: "unseen" }, "Facts of both exchanges"),
-    h("thead", {}, h("tr", {}, h("th", { scope: "col" }, h("span", { class: "unseen" }, "Fact")), [[one, "Original"], [other, "Replay"]].map(([{ id }, title]) => h("th", { scope: "col" }, h("a", { href: `#/exchange/${encodeURIComponent(id)}` }, title))))),
+    h("thead", {}, h("tr", {}, h("th", { scope: "col" }, h("span", { class: "unseen" }, "Fact")), [[one, "Original"], [other, "Replay"]].map(([{ ref }, title]) => h("th", { scope: "col" }, h("a", { href: `#/exchange/${encodeURIComponent(ref)}` }, title))))),
     h("tbody", {}, FACTS.map(([name, read]) => {
       const [left, right] = [one, other].map((detail) => String(read(detail) ?? ""));
       return (left || right) && h("tr", { class: left === right ? "" : "differs" }, h("th", { scope: "row" }, name), h("td", {}, reveal(left) || "–"), h("td", {}, reveal(right) || "–"));

@@ -7,7 +7,7 @@ import { Changes, marksFor, numberChanges, placeOf } from "./changes.js";
 import { openExport } from "./export.js";
 import { openReplay } from "./replay.js";
 import { Pane } from "./pane.js";
-import { findById, list, subscribe } from "./store.js";
+import { findByName, list, subscribe } from "./store.js";
 
 const TITLES = ["Client sent", "Provider got", "Provider answered", "Client got"];
 const NOT_KEPT = ["Messages are not kept: server.inspect is off. This shows those of later exchanges, secrets masked:", h("pre", {}, "server:\n  inspect: bodies")];
@@ -16,8 +16,8 @@ const TABS = ["1 sent", "2 to provider", "3 answered", "4 got", "Changes"];
 const nameTry = (one, index) => (one.call > 0 ? `Try ${one.try}, call ${one.call + 1}` : `Try ${one.try ?? index + 1}`);
 
 class Exchange {
-  constructor(root, id) {
-    this.id = id;
+  constructor(root, name) {
+    this.name = name; // its reference or its id
     this.number = null; // of the selected change
     this.facts = h("div", { class: "facts" });
     this.panes = TITLES.map((title, index) => new Pane(index + 1, title, (number) => this.follow(number)));
@@ -32,7 +32,7 @@ class Exchange {
   }
 
   async load() {
-    const detail = await getJson(`exchanges/${encodeURIComponent(this.id)}`);
+    const detail = await getJson(`exchanges/${encodeURIComponent(this.name)}`);
     if (this.closed) return;
     this.detail = detail;
     this.attempt = Math.max(1, detail.tries.length);
@@ -55,7 +55,7 @@ class Exchange {
         h("h1", {}, h("span", {}, reveal(detail.model ?? detail.path)), detail.target && h("span", { class: "soft" }, " → ", reveal(detail.target))),
         h("span", { class: `outcome ${outcomeClass(detail.outcome)}` }, h("span", { class: `dot ${outcomeClass(detail.outcome)}` }), detail.status && `${detail.status} `, reveal(outcomeText(detail))),
         h("span", { class: "grow" }),
-        detail.replayed_from && h("a", { class: "button", href: `#/compare/${encodeURIComponent(detail.replayed_from)}/${encodeURIComponent(detail.id)}` }, "Compare with the original"),
+        detail.replayed_from && h("a", { class: "button", href: `#/compare/${encodeURIComponent(detail.replayed_from)}/${encodeURIComponent(detail.ref)}` }, "Compare with the original"),
         button("Replay", () => openReplay(detail), { "aria-keyshortcuts": "r" }), button("Export", () => openExport(detail), { "aria-keyshortcuts": "e" }),
         button("↑", () => this.step(-1), { class: "quiet", "aria-label": "Newer exchange", "aria-keyshortcuts": "k" }), button("↓", () => this.step(1), { class: "quiet", "aria-label": "Older exchange", "aria-keyshortcuts": "j" })),
       detail.message && h("p", { class: "message" }, reveal(detail.message)),
@@ -147,9 +147,9 @@ class Exchange {
 
   step(step) {
     const shown = list();
-    const now = shown.findIndex((one) => one.id === this.id);
+    const now = shown.indexOf(findByName(this.name));
     const next = shown[now < 0 ? 0 : now + step];
-    if (next) location.hash = `#/exchange/${encodeURIComponent(next.id)}`;
+    if (next) location.hash = `#/exchange/${encodeURIComponent(next.ref)}`;
     else announce(step > 0 ? "This is the oldest exchange" : "This is the newest exchange");
   }
 
@@ -160,14 +160,14 @@ class Exchange {
 }
 
 /** Show an exchange in `root`; load it again when it ends. */
-export function openExchange(root, id) {
-  const view = new Exchange(root, id);
+export function openExchange(root, name) {
+  const view = new Exchange(root, name);
   const missing = (error) => fill(root, empty(error.status === 404 ? "This exchange is not here" : "This did not work",
     h("p", {}, error.status === 404 ? "The buffer keeps the newest exchanges within its bytes; older ones are dropped. It may be larger: " : error.message), error.status === 404 && h("code", {}, "server.inspect_bytes"), h("a", { class: "button", href: "#/" }, "To the list")));
   const load = () => view.load().catch(missing);
-  let state = findById(id)?.outcome ?? null;
+  let state = findByName(name)?.outcome ?? null;
   const end = subscribe(() => {
-    const now = findById(id)?.outcome ?? null;
+    const now = findByName(name)?.outcome ?? null;
     if (now !== state && view.detail?.outcome !== now) load();
     state = now;
   });

@@ -25,7 +25,7 @@ export function openExport(detail) {
     fill(says, form[2]);
     fill(text, "…");
     copyButton.disabled = save.disabled = true;
-    const got = await attempt(() => getFile(`exchanges/${encodeURIComponent(detail.id)}/export?as=${form[0]}`), text);
+    const got = await attempt(() => getFile(`exchanges/${encodeURIComponent(detail.ref)}/export?as=${form[0]}`), text);
     if (got === undefined || chosen !== form) return;
     file = got;
     fill(text, file.text);

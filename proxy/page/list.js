@@ -27,7 +27,7 @@ export function changePills({ form, loss }) {
 
 function fillRow(row, one, dropped) {
   const target = one.target ?? "";
-  const link = h("a", { href: `#/exchange/${encodeURIComponent(one.id)}`, class: "open", "data-seq": one.seq }, reveal(one.model ?? one.path ?? "no model"));
+  const link = h("a", { href: `#/exchange/${encodeURIComponent(one.ref)}`, class: "open", "data-seq": one.seq }, reveal(one.model ?? one.path ?? "no model"));
   fill(row,
     cell("time", time(one.began)),
     cell("model", link, one.replayed_from && h("span", { class: "pill" }, "replay"),

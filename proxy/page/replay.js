@@ -3,7 +3,7 @@
 import { getAbout, post } from "./api.js";
 import { attempt, button, field, h, openDialog, select } from "./dom.js";
 import { reveal } from "./format.js";
-import { findById, subscribe } from "./store.js";
+import { findByName, subscribe } from "./store.js";
 
 /** Ask how to replay an exchange, replay it, and show both side by side once the replay has ended. */
 export async function openReplay(detail) {
@@ -27,21 +27,21 @@ export async function openReplay(detail) {
   async function run() {
     send.disabled = true;
     const body = Object.fromEntries(Object.entries(wish).filter(([, value]) => (typeof value === "string" ? value : Object.keys(value).length)));
-    const made = await attempt(() => post(`exchanges/${encodeURIComponent(detail.id)}/replay`, body), note);
+    const made = await attempt(() => post(`exchanges/${encodeURIComponent(detail.ref)}/replay`, body), note);
     send.disabled = false;
     if (!made) return;
     note.textContent = "Running";
     await ended(made.id);
     if (!box.isConnected) return;
     box.close();
-    location.hash = `#/compare/${encodeURIComponent(detail.id)}/${encodeURIComponent(made.id)}`;
+    location.hash = `#/compare/${encodeURIComponent(detail.ref)}/${encodeURIComponent(made.id)}`;
   }
 }
 
 /** Wait until an exchange has ended, at most as long as a person waits for a dialog. */
 function ended(id) {
   return new Promise((done) => {
-    const isOver = () => { const now = findById(id); return now && now.outcome !== "running"; };
+    const isOver = () => { const now = findByName(id); return now && now.outcome !== "running"; };
     const finish = () => { end(); clearTimeout(timer); done(); };
     const end = subscribe(() => isOver() && finish());
     const timer = setTimeout(finish, 120_000);

@@ -8,7 +8,7 @@ const FIELDS = { model: "model", target: "target", id: "id", key: "key", path: "
 const texts = new WeakMap();
 const listeners = new Set();
 const bySeq = new Map();
-const byId = new Map();
+const byName = new Map(); // by reference, and the newest with an id by that id
 let held = new Map();
 let all = [];
 let shown = null;
@@ -37,11 +37,16 @@ function changed() {
 function place(summary) {
   const known = bySeq.get(summary.seq);
   bySeq.set(summary.seq, summary);
-  byId.set(summary.id, summary);
+  byName.set(summary.ref, summary);
+  if (!(byName.get(summary.id)?.seq > summary.seq)) byName.set(summary.id, summary);
   if (known) { all[find(summary.seq)] = summary; return; }
   if (!all.length || summary.seq > all[0].seq) all.unshift(summary);
   else all.splice(find(summary.seq), 0, summary);
-  for (const old of all.splice(MOST)) { bySeq.delete(old.seq); byId.delete(old.id); }
+  for (const old of all.splice(MOST)) {
+    bySeq.delete(old.seq);
+    byName.delete(old.ref);
+    if (byName.get(old.id) === old) byName.delete(old.id);
+  }
 }
 
 function find(seq) { // the first place whose seq is not larger
@@ -75,7 +80,7 @@ export function setFilter(change) {
 export const isDropped = (one) => one.seq <= (store.buffer?.dropped ?? 0);
 export const countHeld = () => held.size;
 export const countAll = () => all.length;
-export const findById = (id) => byId.get(id);
+export const findByName = (name) => byName.get(name);
 export const list = () => (shown ??= all.filter(compile(store.filter)));
 
 /** The values that a filter can have, from what is there. */
@@ -112,7 +117,7 @@ export function compile({ outcome, model, dialect, losses, search }) {
 
 function forget() { // the numbers begin again when the proxy does
   bySeq.clear();
-  byId.clear();
+  byName.clear();
   held.clear();
   all = [];
 }

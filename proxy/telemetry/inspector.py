@@ -130,10 +130,10 @@ class Inspector:
             recording = record.recording = recording.unfold()
         return recording.end()
 
-    def find(self, request_id: str) -> ExchangeRecord | None:
-        """The latest exchange with this id."""
+    def find(self, name: str) -> ExchangeRecord | None:
+        """The exchange with this reference, or else the latest one with this id."""
         self._prepare_reading()
-        return next((one for one in reversed(self._kept) if one.request_id == request_id), None)
+        return next((one for one in reversed(self._kept) if name in (one.request_id, one.reference)), None)
 
     def list_newest(self) -> Iterator[ExchangeRecord]:
         """The exchanges, the latest first. The buffer must not change meanwhile."""

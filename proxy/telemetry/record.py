@@ -58,8 +58,8 @@ class ExchangeRecord:
     failed. `fault_code` and `fault_message` are known then too, and are what is left of its fault once it is logged.
 
     `number`, `raw_path`, `replayed_from` and `kept_bytes` belong to the inspector, which counts exchanges from 1.
-    `raw_path` has the query, `replayed_from` is the id of the exchange that this one repeats, and `kept_bytes` is the
-    memory that is counted for it, 0 if it is not kept.
+    `raw_path` has the query, `replayed_from` is the reference of the exchange that this one repeats, and `kept_bytes`
+    is the memory that is counted for it, 0 if it is not kept.
     """
 
     request_id: str
@@ -111,6 +111,11 @@ class ExchangeRecord:
         if self.ended is None or self.duration_ms is None:
             return time.time() - self.elapsed_ms() / 1000
         return self.ended - self.duration_ms / 1000
+
+    @property
+    def reference(self) -> str:
+        """What the page calls the exchange: its id, and its number because a client may send one id several times."""
+        return f"{self.request_id}~{self.number}"
 
     def elapsed_ms(self) -> float:
         return round((time.perf_counter() - self.started) * 1000, 3)

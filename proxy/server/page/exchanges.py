@@ -44,6 +44,7 @@ def summarize(record: ExchangeRecord, mask: ContentMask) -> JsonObject:
     summary: JsonObject = {
         "seq": record.number,
         "id": record.request_id,
+        "ref": record.reference,
         "began": round(record.began, 3),
         "dialect": record.dialect,
         "protocol": record.protocol,

@@ -78,7 +78,7 @@ class Replayer:
         ReplayRouter(serving.router, serving.config, choice)  # raises Fault
         request_id = create_request_id()
         request = _write_request(recording, request_id, _read_text(asked, "model"))
-        self._inspector.expect_replay(request_id, record.request_id)
+        self._inspector.expect_replay(request_id, record.reference)
         task = asyncio.get_running_loop().create_task(
             serve_without_client(_ReplayedRequest(self._gateway, choice), request)
         )

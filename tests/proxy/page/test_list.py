@@ -20,7 +20,8 @@ EVERY = ["req-running", "req-left", "req-refused", "req-stream", "req-receipt", 
 
 
 def summarize(seq: int, **more: object) -> JsonObject:
-    return read_fixture("exchanges")[0] | {"seq": seq, "id": f"req-{seq}", **more}
+    found = read_fixture("exchanges")[0] | {"seq": seq, "id": f"req-{seq}", **more}
+    return found | {"ref": found["id"]}
 
 
 async def open_list(page: Page, fake: FakeServer, count: int = 6) -> None:

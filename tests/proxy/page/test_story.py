@@ -40,8 +40,11 @@ async def rig(page: Page) -> AsyncIterator[RunningProxy]:
     assert complaints == []
 
 
-async def send(rig: RunningProxy, body: JsonObject) -> None:
-    async with aiohttp.ClientSession(rig.url) as session, session.post("/v1/chat/completions", json=body) as response:
+async def send(rig: RunningProxy, body: JsonObject, **headers: str) -> None:
+    async with (
+        aiohttp.ClientSession(rig.url, headers=headers) as session,
+        session.post("/v1/chat/completions", json=body) as response,
+    ):
         await response.read()
 
 
@@ -68,6 +71,17 @@ async def test_why_a_field_was_dropped(page: Page, rig: RunningProxy) -> None:
     await page.run(click_text(".pane .tabs button", "Headers"))
     assert "sk-fake-provider-key" not in await page.run("document.body.innerText")
     assert await page.run(NAMELESS) == []
+
+
+async def test_exchanges_with_one_id_are_told_apart(page: Page, rig: RunningProxy) -> None:
+    for model in ("to-openai", "to-databricks", "to-mindie"):
+        await send(rig, {**CHAT, "model": model}, **{"x-request-id": "of-the-mesh"})
+    await page.go(rig.url)
+    await page.until("document.querySelectorAll('.list tbody a').length === 3")
+    await page.run("document.querySelectorAll('.list tbody a')[2].click()")
+    for model, key in (("to-openai", "k"), ("to-databricks", "k"), ("to-mindie", "j"), ("to-databricks", "j")):
+        await page.until(f"document.querySelector('.exchange h1')?.innerText.includes('{model}')")
+        await page.press(key)
 
 
 async def open_exchange(page: Page, rig: RunningProxy) -> None:

@@ -46,6 +46,20 @@ async def test_the_list_has_the_latest_exchange_first(
     assert [one["seq"] for one in (await page.read("exchanges?limit=1"))["exchanges"]] == [2]
 
 
+async def test_exchanges_with_one_id_are_told_apart(
+    page: PageClient, rig: RunningProxy, session: aiohttp.ClientSession
+) -> None:
+    """A service mesh gives all calls for one request of its own client the same id."""
+    session.headers["x-request-id"] = "of-the-mesh"
+    for model in ("to-databricks", "to-openai"):
+        await ask(session, rig, model=model)
+    second, first = await page.list_ended(2)
+    assert first["id"] == second["id"] == "of-the-mesh"
+    assert (await page.read(f"exchanges/{first['ref']}"))["model"] == "to-databricks"
+    assert (await page.read(f"exchanges/{second['ref']}"))["model"] == "to-openai"
+    assert (await page.read("exchanges/of-the-mesh"))["model"] == "to-openai"
+
+
 async def test_the_four_panes(page: PageClient, rig: RunningProxy, session: aiohttp.ClientSession) -> None:
     _, reply = await ask(session, rig, user="somebody")
     found = await page.read_latest()

@@ -33,7 +33,7 @@ async def replay(page: PageClient, **asked: object) -> JsonObject:
     for _ in range(200):
         found: JsonObject = await page.read(f"exchanges/{made}") if await is_known(page, made) else {}
         if found.get("outcome", "running") != "running":
-            assert found["replayed_from"] == first["id"]
+            assert found["replayed_from"] == first["ref"]
             return found
         await asyncio.sleep(0.01)
     raise AssertionError("the replay has not ended")
