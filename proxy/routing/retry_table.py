@@ -1,7 +1,8 @@
 """What happens after a fault of an upstream: one table for retries, fallbacks and the health of targets.
 
 The table applies before the response to the client has begun; after that only its last column does. A provider that
-failed is tried again at once where the request has certainly not begun, and otherwise after every other target.
+broke the connection is tried again at once, because a pooled one may have been closed for its age; one that failed
+otherwise after every other target.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ _LOCKED_OUT = RetryRule(None, next_target=True, verdict="locked_out")
 
 # By kind and code; None covers every code without a row of its own.
 _TABLE: dict[tuple[Kind, str | None], RetryRule] = {
-    ("upstream_unreachable", "upstream_unreachable"): _BROKEN,  # refused, or no such host
+    ("upstream_unreachable", "upstream_unreachable"): _FAILED_ONCE,  # refused, or no such host
     ("upstream_unreachable", "upstream_disconnected"): _BROKEN,  # a pooled connection that was closed looks like this
     ("upstream_unreachable", None): _FAILED,
     ("upstream_timeout", None): _FAILED,

@@ -8,6 +8,7 @@ import pytest
 
 from dragoman.adapters import dialects
 from dragoman.contract.json_types import JsonObject
+from tests.ports import find_free_port
 from tests.proxy.first_target import FirstTarget
 from tests.proxy.running_proxy import Proxy, StartProxy
 from tests.proxy.scripted_upstream import StartUpstream, Step, Upstream, Wire
@@ -48,6 +49,15 @@ async def test_the_other_targets_come_before_a_second_try(
     assert [len(up.requests) for up in ups] == [2, 1]
     assert (answer.status, answer.headers["x-should-retry"]) == (503, "false")
     assert (await p.exchanges())[0]["attempts"] == 3
+
+
+async def test_the_other_targets_come_before_one_that_refuses_connections(
+    proxy: StartProxy, upstream: StartUpstream, wire: Wire
+) -> None:
+    down, up = Upstream([], port=find_free_port()), await start_failing(upstream, wire)
+    p = await proxy(down, up, random=FirstTarget(), retries={"attempts": 2})
+    assert (await p.ask()).status == 503
+    assert len(up.requests) == 1
 
 
 async def test_the_number_of_tries_is_configurable(proxy: StartProxy, upstream: StartUpstream, wire: Wire) -> None:

@@ -31,10 +31,16 @@ def test_a_provider_that_lacks_credit_or_rights_is_not_asked_again(kind: Kind) -
         assert (rule.again, rule.next_target) == (None, True)
 
 
-def test_only_a_connection_that_failed_is_tried_again_at_once() -> None:
+def test_only_a_connection_that_broke_is_tried_again_at_once() -> None:
     codes = ("upstream_unreachable", "upstream_disconnected", "upstream_tls_failed", "x", None)
-    again = {code for code in codes if find_rule(Fault("upstream_unreachable", "", code=code)).again == "at_once"}
-    assert again == {"upstream_unreachable", "upstream_disconnected"}
+    again = {code: find_rule(Fault("upstream_unreachable", "", code=code)).again for code in codes}
+    assert again == {
+        "upstream_unreachable": "last",
+        "upstream_disconnected": "at_once",
+        "upstream_tls_failed": None,
+        "x": None,
+        None: None,
+    }
 
 
 @pytest.mark.parametrize(("seconds", "again"), [(None, None), (1.0, "last"), (LONGEST_WAIT, "last"), (30.0, None)])
