@@ -11,7 +11,7 @@ import contextlib
 import gc
 import signal
 import sys
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -21,6 +21,7 @@ from dragoman.proxy.config.models import Config
 from dragoman.proxy.config.values import format_seconds
 from dragoman.proxy.http.heap import return_large_blocks
 from dragoman.proxy.server.lifecycle import RunningProxy, start
+from dragoman.proxy.server.page.access import is_open_page
 from dragoman.proxy.server.reload import ConfigSource
 from dragoman.proxy.server.serving_state import StartError
 from dragoman.proxy.telemetry.line_writer import LineWriter, QueuedText
@@ -93,11 +94,20 @@ def _print_greeting(proxy: RunningProxy) -> None:
         f"for OpenAI clients: base_url={url}/v1{elsewhere}",
         describe_models(proxy.config),
         describe_store(proxy.config.store),
+        *_describe_page(proxy),
         *([] if proxy.admin is None else [f"metrics: {proxy.admin.url}/metrics"]),
         *describe_engines(proxy.upstreams),
         *suggest_first_requests(proxy.config, url),
     ):
         print(line, file=sys.stderr)
+
+
+def _describe_page(proxy: RunningProxy) -> Iterator[str]:
+    """Where the page is, if it can be served."""
+    if is_open_page(proxy.config):
+        yield f"page: {proxy.local_url}/"
+    elif proxy.admin is not None:
+        yield f"page: {proxy.admin.url}/"
 
 
 def _print_stopping(proxy: RunningProxy) -> None:

@@ -62,6 +62,7 @@ async def test_a_first_signal_lets_running_streams_finish(upstream: Callable[...
         _, log = process.communicate()
     assert '"outcome":"ok"' in log
     assert "models: m\n" in log
+    assert f"page: {url}/\n" in log
     assert "stopping: 1 still running, for at most 300s; a second signal ends them\n" in log
 
 
@@ -75,6 +76,19 @@ async def test_a_client_on_the_same_machine_gets_an_address_that_it_can_use() ->
     finally:
         process.kill()
         process.communicate()
+
+
+@pytest.mark.parametrize("has_admin", [False, True])
+async def test_with_keys_the_greeting_names_the_page_of_the_admin_listener(has_admin: bool) -> None:
+    keys = [{"name": "ci", "key": "key-0123456789"}]
+    process = _spawn({"server": {"port": 0, "admin_port": 0 if has_admin else None}, "keys": keys})
+    url = await asyncio.to_thread(_read_address, process)
+    process.send_signal(signal.SIGTERM)
+    _, log = await asyncio.to_thread(process.communicate)
+    pages = [line.removeprefix("page: ") for line in log.splitlines() if line.startswith("page: ")]
+    assert pages == [line.removeprefix("metrics: ")[:-7] for line in log.splitlines() if line.startswith("metrics: ")]
+    assert len(pages) == has_admin
+    assert f"{url}/" not in pages
 
 
 async def test_a_second_signal_ends_all_waiting() -> None:
