@@ -48,6 +48,7 @@ _PLAIN_VALUE = re.compile(r"[A-Za-z0-9_* -]+")
 _KEY = "$DRAGOMAN_KEY"
 _FAILURE = 400  # from this status on a reply is an error
 _MOST_TITLE = 60  # characters
+_MOST_ARGUMENT = 100_000  # bytes; Linux refuses one argument of 128 KiB
 _CUTS = frozenset(
     {
         "upstream_disconnected",
@@ -77,7 +78,7 @@ def write_curl(shown: JsonObject, config: Config) -> Export:
     _, target, _ = str(message["line"]).split(" ")
     parts = [f"curl -sS -N {shlex.quote(f'http://{host}{target}')}"]
     parts += [f"-H {_quote_header(name, value)}" for name, value in headers.items() if _is_sent_by_curl(name)]
-    parts += ["-H 'Content-Type: application/json'", f"--data-raw {shlex.quote(message['body'])}"]
+    parts += ["-H 'Content-Type: application/json'", _write_curl_body(message["body"])]
     return Export(f"{_name_file(shown)}.sh", " \\\n  ".join(parts) + "\n")
 
 
@@ -203,7 +204,10 @@ def _read_request(shown: JsonObject) -> JsonObject:
         raise Fault("invalid_request", "the request is not kept; set server.inspect to bodies", code="not_kept")
     message = _check_body(shown["client"]["request"])
     if message["body"] is None:
-        raise Fault("invalid_request", message["why_not"] or "the request has no body", code="not_kept")
+        missing = (
+            "the body of the request is not UTF-8 text" if message["form"] == "binary" else "the request has no body"
+        )
+        raise Fault("invalid_request", message["why_not"] or missing, code="not_kept")
     return message
 
 
@@ -238,6 +242,16 @@ def _choose_host(headers: Mapping[str, str], config: Config) -> str:
     """The host that the client named if it is this machine: another one could be where somebody waits for the key."""
     named = next((value for name, value in headers.items() if name.lower() == "host"), "")
     return named if is_loopback(find_host_name(named)) else f"localhost:{config.server.port}"
+
+
+def _write_curl_body(body: str) -> str:
+    """As an argument, or if it is too long for one, as standard input, which has one more line feed at its end."""
+    if len(body.encode()) <= _MOST_ARGUMENT:
+        return f"--data-raw {shlex.quote(body)}"
+    end = "END"
+    while end in body:
+        end += "_"
+    return f"--data-binary @- <<'{end}'\n{body}\n{end}"
 
 
 def _is_sent_by_curl(name: str) -> bool:

@@ -19,6 +19,7 @@ from tests.proxy.page_rig import run_page_rig
 
 from .page_client import PageClient
 
+JSON = {"Content-Type": "application/json"}
 HELLO = [{"role": "user", "content": "hello, it's ${me}\n`date`"}]
 
 
@@ -76,6 +77,30 @@ async def test_the_command_sends_a_key_and_files_to_nobody_else(session: aiohttp
     assert "evil" not in text
     assert "http://localhost:" in text
     assert "--data-raw @/etc/hostname" in text
+
+
+async def test_the_command_sends_a_long_request(
+    page: PageClient, rig: RunningProxy, session: aiohttp.ClientSession, tmp_path: Path
+) -> None:
+    """No argument of a command is that long."""
+    body = {"model": "to-openai", "messages": [{"role": "user", "content": "it's `date` END $HOME " * 8_000}]}
+    await ask(session, rig, "/v1/chat/completions", body)
+    (tmp_path / "command.sh").write_text(await export(page, "curl"))
+    status, output = await run("sh", str(tmp_path / "command.sh"), PATH="/usr/bin:/bin")
+    assert status == 0, output
+    latest = await page.read_latest()
+    assert (latest["seq"], latest["status"]) == (2, 200)
+    assert json.loads(latest["client"]["request"]["body"]) == body
+
+
+async def test_a_body_that_is_no_text_cannot_be_exported(
+    page: PageClient, rig: RunningProxy, session: aiohttp.ClientSession
+) -> None:
+    async with session.post(f"{rig.url}/v1/chat/completions", data=b'{"model": "\xff"}', headers=JSON) as answer:
+        assert answer.status == 400
+    (latest, *_) = await page.list_ended()
+    status, text = await page.get(f"/page/api/exchanges/{latest['id']}/export?as=curl")
+    assert (status, json.loads(text)["error"]) == (400, "the body of the request is not UTF-8 text")
 
 
 @pytest.mark.parametrize("is_stream", [False, True])
