@@ -204,9 +204,7 @@ def _read_request(shown: JsonObject) -> JsonObject:
         raise Fault("invalid_request", "the request is not kept; set server.inspect to bodies", code="not_kept")
     message = _check_body(shown["client"]["request"])
     if message["body"] is None:
-        missing = (
-            "the body of the request is not UTF-8 text" if message["form"] == "binary" else "the request has no body"
-        )
+        missing = "the request's body is not UTF-8 text" if message["form"] == "binary" else "the request has no body"
         raise Fault("invalid_request", message["why_not"] or missing, code="not_kept")
     return message
 

@@ -96,11 +96,13 @@ async def test_the_command_sends_a_long_request(
 async def test_a_body_that_is_no_text_cannot_be_exported(
     page: PageClient, rig: RunningProxy, session: aiohttp.ClientSession
 ) -> None:
-    async with session.post(f"{rig.url}/v1/chat/completions", data=b'{"model": "\xff"}', headers=JSON) as answer:
+    async with session.post(
+        f"{rig.url}/v1/chat/completions", data=b'{"model": "\xff", "n": 1}', headers=JSON
+    ) as answer:
         assert answer.status == 400
     (latest, *_) = await page.list_ended()
     status, text = await page.get(f"/page/api/exchanges/{latest['id']}/export?as=curl")
-    assert (status, json.loads(text)["error"]) == (400, "the body of the request is not UTF-8 text")
+    assert (status, json.loads(text)["error"]) == (400, "the request's body is not UTF-8 text")
 
 
 @pytest.mark.parametrize("is_stream", [False, True])
