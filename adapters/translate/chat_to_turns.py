@@ -11,6 +11,7 @@ Sources: anthropic 2.12.0, MessageCreateParams, MessageParam; Anthropic, Tool us
 from __future__ import annotations
 
 import re
+from collections import deque
 from hashlib import sha256
 from typing import Any
 
@@ -142,6 +143,8 @@ class _Conversation:
         self.turns: list[JsonObject] = []
         self.places: Places = []
         self._ctx = ctx
+        self._counts: dict[str, int] = {}  # the ids of calls that are taken, each with the highest number behind it
+        self._waiting: dict[str, deque[str]] = {}  # id of a call -> the ids that its calls without result got
 
     def add(self, message: JsonObject, path: Path) -> None:
         """Add a message. Raises Fault if Messages cannot express it."""
@@ -235,7 +238,7 @@ class _Conversation:
         if isinstance(content, list):
             content, inner = self.convert_content(content, (*path, "content"))
             places = [(before, (0, "content", *after)) for before, after in inner] + places
-        call_id = self._clean_id(message["tool_call_id"], (*path, "tool_call_id"))
+        call_id = self._find_call(message["tool_call_id"], (*path, "tool_call_id"))
         made: JsonObject = {"type": "tool_result", "tool_use_id": call_id, "content": content or ""}
         return {**made, "is_error": True} if message.get("is_error") else made, places
 
@@ -252,7 +255,7 @@ class _Conversation:
             self._ctx.receipt.record_conversion((*path, kind), FREE_TEXT)
         else:
             given = self._read_arguments(said["arguments"], (*path, kind, "arguments"))
-        call_id = self._clean_id(call["id"], (*path, "id"))
+        call_id = self._name_call(call["id"], (*path, "id"))
         return {"type": "tool_use", "id": call_id, "name": said["name"], "input": given, **marked}
 
     def _read_arguments(self, arguments: str, path: Path) -> JsonObject:
@@ -262,6 +265,24 @@ class _Conversation:
             return found
         self._ctx.receipt.record_conversion(path, "Messages has only JSON objects: the text becomes a member", "loss")
         return {"arguments": arguments}
+
+    def _name_call(self, call_id: str, path: Path) -> str:
+        """The id of a call, which is unique in the request: some servers count the calls of each answer from 0."""
+        wanted = made = self._clean_id(call_id, path)
+        while made in self._counts:
+            self._counts[wanted] += 1
+            made = f"{wanted}_{self._counts[wanted]}"
+        if made != wanted:
+            self._ctx.receipt.record_conversion(path, "the API takes each id of a call once")
+        self._counts[made] = 1
+        self._waiting.setdefault(call_id, deque()).append(made)
+        return made
+
+    def _find_call(self, call_id: str, path: Path) -> str:
+        """The id of the call that a result answers: of calls with one id, the first that has no result."""
+        made = self._clean_id(call_id, path)
+        waiting = self._waiting.get(call_id)
+        return waiting.popleft() if waiting else made
 
     def _clean_id(self, call_id: str, path: Path) -> str:
         """The id of a call in characters that the API accepts; the same in a call, its result and later requests."""

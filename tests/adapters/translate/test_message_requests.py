@@ -56,6 +56,28 @@ def losses(ctx: Context) -> list[str]:
     return [str(change.public().get("before")) for change in ctx.receipt.losses]
 
 
+def answer(*ids: str) -> JsonObject:
+    calls = [{"id": one, "type": "function", "function": {"name": "f", "arguments": "{}"}} for one in ids]
+    return {"role": "assistant", "content": None, "tool_calls": calls}
+
+
+def result(call_id: str, content: str) -> JsonObject:
+    return {"role": "tool", "tool_call_id": call_id, "content": content}
+
+
+def test_calls_of_several_turns_with_one_id_get_their_own() -> None:
+    """Some servers count the calls of each answer from 0, and Anthropic refuses an id that comes twice:
+    anomalyco/opencode#1279."""
+    turns = [answer("c", "c_2"), result("c_2", "2"), result("c", "1"), ASK, answer("c"), result("c", "3"), answer("c")]
+    made, ctx = to_messages([ASK, *turns, result("c", "4")])
+    blocks = [block for turn in made["messages"] if isinstance(turn["content"], list) for block in turn["content"]]
+    ids = [block["id"] for block in blocks if block["type"] == "tool_use"]
+    assert ids == ["c", "c_2", "c_3", "c_4"]
+    results = {block["tool_use_id"]: block["content"] for block in blocks if block["type"] == "tool_result"}
+    assert results == {"c": "1", "c_2": "2", "c_3": "3", "c_4": "4"}
+    assert not ctx.receipt.losses
+
+
 @pytest.mark.parametrize("schema", [{}, {"properties": {"a": {"type": "string"}}}, {"anyOf": [{}], "type": "object"}])
 def test_the_schema_of_a_tool_is_that_of_an_object(schema: JsonObject) -> None:
     """OpenAI's clients may leave its type out, which Messages requires."""
