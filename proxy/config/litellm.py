@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import shlex
+from pathlib import Path
 
 from .document import Document
 
@@ -22,7 +24,8 @@ INSTALL = (
 def refuse_litellm_file(document: Document) -> None:
     """Raise ConfigErrors, with the command that converts it, for a configuration of the LiteLLM proxy."""
     if document.items("model_list") and not document.mapping("models"):
-        hint = f"convert it: dragoman import litellm {document.file} --output dragoman.yaml"
+        output = "dragoman.yaml" if Path(document.file).name != "dragoman.yaml" else "converted.yaml"
+        hint = f"convert it: dragoman import litellm {shlex.quote(document.file)} --output {output}"
         document.problems.clear()  # they are about dragoman's own configuration
         span = document.find(("model_list",))
         message = "this is a configuration of the LiteLLM proxy"

@@ -46,6 +46,21 @@ def test_a_provider_that_no_model_uses_needs_no_extra(monkeypatch: pytest.Monkey
 
 
 @pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("config.yaml", "config.yaml --output dragoman.yaml"),
+        ("my config.yaml", "'my config.yaml' --output dragoman.yaml"),
+        ("dragoman.yaml", "dragoman.yaml --output converted.yaml"),
+        ("/etc/dragoman/dragoman.yaml", "/etc/dragoman/dragoman.yaml --output converted.yaml"),
+    ],
+)
+def test_the_command_that_converts_a_file_never_overwrites_it(name: str, words: str) -> None:
+    with pytest.raises(ConfigErrors) as caught:
+        check_text("model_list: [{model_name: m, litellm_params: {model: openai/m}}]\n", name, {})
+    assert [one.hint for one in caught.value.problems] == [f"convert it: dragoman import litellm {words}"]
+
+
+@pytest.mark.parametrize(
     ("version", "good"),
     [
         ("1.82.7", False),
