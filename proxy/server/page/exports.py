@@ -21,7 +21,9 @@ from dragoman.proxy.config.urls import is_loopback
 from dragoman.proxy.http.browser_rules import find_host_name
 from dragoman.proxy.telemetry.content_mask import is_secret_header
 
-__all__ = ["EXPORTS", "Export"]
+__all__ = ["EXPORTS", "NO_BODY", "Export"]
+
+NO_BODY = "the request has no body, or was refused before it was read"
 
 _STANDARD_HEADERS = frozenset(
     {
@@ -204,7 +206,7 @@ def _read_request(shown: JsonObject) -> JsonObject:
         raise Fault("invalid_request", "the request is not kept; set server.inspect to bodies", code="not_kept")
     message = _check_body(shown["client"]["request"])
     if message["body"] is None:
-        missing = "the request's body is not UTF-8 text" if message["form"] == "binary" else "the request has no body"
+        missing = "the request's body is not UTF-8 text" if message["form"] == "binary" else NO_BODY
         raise Fault("invalid_request", message["why_not"] or missing, code="not_kept")
     return message
 

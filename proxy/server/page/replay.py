@@ -24,6 +24,8 @@ from dragoman.proxy.telemetry.inspector import Inspector
 from dragoman.proxy.telemetry.record import ExchangeRecord
 from dragoman.proxy.telemetry.recording import Recording, RequestHead
 
+from .exports import NO_BODY
+
 if TYPE_CHECKING:
     from dragoman.proxy.server.gateway import Gateway
     from dragoman.proxy.server.serving_state import ServingState
@@ -66,9 +68,11 @@ class Replayer:
         """Begin to send the request of an exchange again, as `asked` says: model, target, policy, profile. Returns the
         id of the new exchange. Raises Fault if that cannot be done."""
         recording = record.unfold_recording()
-        if recording is None or not recording.request.chunks:
+        if recording is None or not recording.keeps_bodies:
             text = "the request is not kept; set server.inspect to bodies, and send it once more"
             raise Fault("invalid_request", text, code="not_kept")
+        if not recording.request.length:
+            raise Fault("invalid_request", NO_BODY, code="not_kept")
         if recording.request.kept < recording.request.length:
             raise Fault("invalid_request", "only a part of the request is kept (server.inspect_bytes)", code="not_kept")
         if len(self._tasks) >= _MOST_RUNNING:

@@ -10,6 +10,7 @@ import pytest
 
 from dragoman.contract.json_types import JsonObject
 from dragoman.proxy.server.lifecycle import RunningProxy
+from dragoman.proxy.server.page.exports import NO_BODY
 from tests.proxy.page_rig import run_page_rig
 
 from .page_client import PageClient
@@ -125,6 +126,20 @@ async def test_without_bodies_nothing_can_be_sent_again(
     (first,) = await page.list_ended()
     status, answer = await page.post(f"exchanges/{first['id']}/replay", {})
     assert (status, "server.inspect" in answer) == (400, True)
+
+
+async def test_a_request_that_was_refused_before_its_body_was_read_cannot_be_sent_again(
+    session: aiohttp.ClientSession,
+) -> None:
+    async with run_page_rig(keys=[{"name": "a", "key": "a-client-key"}], server={"admin_port": 0}) as rig:
+        assert rig.admin is not None
+        page = PageClient(session, rig.admin.url)
+        await ask(session, rig, headers={"Authorization": "Bearer another-key"})
+        (first,) = await page.list_ended()
+        replayed = await page.post(f"exchanges/{first['id']}/replay", {})
+        exported = await page.get(f"/page/api/exchanges/{first['id']}/export?as=curl")
+    for status, answer in (replayed, exported):
+        assert (status, json.loads(answer)["error"]) == (400, NO_BODY)
 
 
 async def test_a_replay_is_made_in_the_name_of_the_same_key(session: aiohttp.ClientSession) -> None:
