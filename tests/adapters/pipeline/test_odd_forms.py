@@ -96,6 +96,36 @@ def test_a_reply_that_is_nested_too_deeply(receive: ReceiveRequest, plan: Create
     assert defects == []
 
 
+@pytest.mark.parametrize(
+    ("levels", "outcome"), [(120, "response.completed"), (254, "response.failed"), (900, "response.failed")]
+)
+def test_a_kept_stream_with_a_nested_item(receive: ReceiveRequest, plan: CreatePlan, levels: int, outcome: str) -> None:
+    """What can be read can be written and stored, although an item is deeper in the response than in its event."""
+    defects = Defects()
+    item = b'{"type":"new_call","id":"n_1","status":"completed","data":' + b"[" * levels + b"]" * levels + b"}"
+    response = b'{"id":"r","object":"response","created_at":1,"status":"%s","model":"m","output":[%s]}'
+    body = {"model": "m", "input": "hi", "stream": True}
+    pipeline = receive("openai/responses", body, has_store=True, report=defects.report)
+    assert pipeline.start_conversation() is None
+    attempt = pipeline.prepare(plan("openai", "responses"))
+    attempt.start_reply(0, 200, SSE)
+    written = attempt.feed(
+        0, b'data: {"type":"response.created","response":%s}\n\n' % (response % (b"in_progress", b""))
+    )
+    ended = attempt.feed(
+        0,
+        b'data: {"type":"response.output_item.done","output_index":0,"item":%s}\n\n' % item
+        + b'data: {"type":"response.completed","response":%s}\n\n' % (response % (b"completed", item)),
+    )
+    assert ended.record is not None
+    saved = attempt.confirm_save()
+    text = b"".join((written.data, ended.data, saved.data))
+    last = json.loads(text.split(b"data: ")[-2])
+    assert (last["type"], ended.record.response["status"]) == (outcome, outcome.removeprefix("response."))
+    assert orjson.dumps(ended.record.response)
+    assert defects == []
+
+
 @pytest.mark.parametrize("stream", [False, True])
 def test_what_a_provider_names_must_be_in_the_request(receive: ReceiveRequest, plan: CreatePlan, stream: bool) -> None:
     """Or be a parameter of the protocol that both speak. vLLM names `input_tokens` if a prompt is too long."""
