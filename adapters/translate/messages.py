@@ -29,7 +29,7 @@ __all__ = ["to_messages"]
 
 _CALLS = {"function_call", "custom_tool_call", *BUILT_IN_CALLS}
 _OUTPUTS = {"function_call_output", "custom_tool_call_output", *BUILT_IN_RESULTS}
-_LISTINGS = {"mcp_list_tools"}  # the tools that a provider's own server offered
+_LISTINGS = {"mcp_list_tools", "tool_search_output"}  # the tools that the provider's side offered
 _CARRIED = {"custom_tool_call": "input", **{kind: tool.action for kind, tool in BUILT_IN_CALLS.items()}}
 _ANSWER_KEYS = frozenset({"type", "text", "refusal"})
 _CONVERTED = "items become messages"
@@ -93,11 +93,11 @@ class _Conversation:
         elif kind == "item_reference":
             text = f"{format_path(path)} refers to a stored item, which the model's provider cannot look up"
             raise Fault("unsupported_parameter", text, path, code="unsupported_parameter")
-        elif isinstance(kind, str) and (kind.endswith("_call") or kind in _LISTINGS):
+        elif isinstance(kind, str) and (kind.endswith("_call") or _lists_tools(item)):
             self._ctx.receipt.record_drop(path, f"chat has no place for {kind} items")
         else:
-            text = f"{format_path(path)}.type {kind!r} is not known"
-            raise Fault("invalid_request", text, (*path, "type"), kind, code="invalid_value")
+            text = f"{format_path(path)}: chat has no place for {kind} items, which must not be left out"
+            raise Fault("unsupported_parameter", text, (*path, "type"), kind, code="unsupported_parameter")
 
     def close(self) -> None:
         """Drop reasoning without a message after it: chat has no message for it."""
@@ -174,6 +174,11 @@ class _Conversation:
             content = output if isinstance(output, str) else orjson.dumps(output).decode()
         message = {"role": "tool", "tool_call_id": call_id, "content": content}
         self._push(message, path, _place_result, output if isinstance(output, list) else [])
+
+
+def _lists_tools(item: JsonObject) -> bool:
+    """Whether an item says which tools the provider's side has found. What the client itself has found is its own."""
+    return item.get("type") in _LISTINGS and item.get("execution") != "client"
 
 
 def _list_places(placed: list[_Placed]) -> Places:

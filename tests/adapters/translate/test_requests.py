@@ -119,6 +119,8 @@ def test_an_orphan_output_is_refused_with_its_path() -> None:
 
 
 def test_unknown_items_and_references_are_refused_with_their_path() -> None:
+    fault = refused("input[1].type", input=[ASK, {"type": "compaction", "id": "cmp_1", "encrypted_content": "E"}])
+    assert "chat has no place for compaction items" in str(fault)
     refused("input[1].type", input=[ASK, {"type": "surprise"}])
     refused("input[0]", input=[{"type": "item_reference", "id": "x"}])
 
@@ -237,9 +239,12 @@ def test_reasoning_that_led_to_nothing_is_left_out() -> None:
 
 
 def test_what_the_provider_offered_before_is_left_out() -> None:
-    made, ctx = to_chat(input=[ASK, {"type": "mcp_list_tools", "id": "m", "server_label": "s", "tools": []}])
+    found = {"type": "tool_search_output", "id": "t", "call_id": None, "tools": []}
+    listed = {"type": "mcp_list_tools", "id": "m", "server_label": "s", "tools": []}
+    made, ctx = to_chat(input=[ASK, listed, {**found, "execution": "server"}])
     assert made["messages"] == [ASK]
-    assert [change.public()["before"] for change in ctx.receipt.losses] == ["input[1]"]
+    assert [change.public()["before"] for change in ctx.receipt.losses] == ["input[1]", "input[2]"]
+    refused("input[1].type", input=[ASK, {**found, "execution": "client"}])
 
 
 def test_tools_that_the_input_adds_are_tools() -> None:
