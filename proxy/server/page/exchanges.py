@@ -77,8 +77,9 @@ def _list_losses(record: ExchangeRecord) -> Iterator[Change]:
 
 
 def render_exchange(record: ExchangeRecord, mask: ContentMask) -> JsonObject:
-    """Everything that is kept of the exchange."""
+    """Everything that is kept of the exchange. `client` has its messages, so its address is `address`."""
     summary, recording = summarize(record, mask), record.unfold_recording()
+    summary["address"] = summary["client"]
     receipt = record.receipt
     if recording is None:
         changes = [] if receipt is None else receipt.changes

@@ -60,6 +60,7 @@ async def test_why_a_field_was_dropped(page: Page, rig: RunningProxy) -> None:
     await page.press("j")
     await page.press("Enter")
     await page.until(PANES)
+    assert "127.0.0.1" in await read_text(page, ".facts .numbers")
     await page.click(".change:has(.is-loss) .change-main")
     assert '"seed": 7' in await read_text(page, ".pane-1 .row.is-selected")
     assert "seed" in await read_text(page, ".pane-2 .row.is-selected")

@@ -68,6 +68,7 @@ async def test_the_four_panes(page: PageClient, rig: RunningProxy, session: aioh
     assert json.loads(sent["body"])["user"] == "somebody"
     assert (got["line"], got["form"], got["body"]) == ("HTTP/1.1 200", "json", reply.decode())
     assert dict(got["headers"])["x-request-id"] == found["id"]
+    assert found["address"] == "127.0.0.1"
     (call,) = found["tries"]
     assert call["request"]["line"] == "POST /serving-endpoints/fake-model/invocations HTTP/1.1"
     assert "user" not in json.loads(call["request"]["body"])
