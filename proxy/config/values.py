@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 __all__ = [
     "FROM_FILE",
     "MAKE_KEY",
+    "MODEL_PATTERN",
     "NO_BOOL",
     "BaseUrl",
     "Bytes",
@@ -47,6 +48,10 @@ __all__ = [
 
 FROM_FILE = {"from_file": True}
 """The validation context of a file: its durations and sizes need a unit, those of Python code do not."""
+
+_MODEL_NAME = "letters, digits and . _ : / @ -, at most 256"
+MODEL_PATTERN = f"{_MODEL_NAME}, with * for any characters"
+"""What a pattern of model names has."""
 
 MAKE_KEY = "`dragoman keys new` makes a key and its hash"
 """A hint."""
@@ -160,14 +165,13 @@ def _reject_bool(value: object, _: ValidationInfo) -> object:
 def _validate_model_name(text: str) -> str:
     if not is_model_name(text):
         hint = "name one model here, not a pattern" if "*" in text else ""
-        reject("bad-name", "this cannot be a model's name", "letters, digits and . _ : / @ -, at most 256", hint)
+        reject("bad-name", "this cannot be a model's name", _MODEL_NAME, hint)
     return text
 
 
 def _validate_model_pattern(text: str) -> str:
     if not is_model_pattern(text):
-        expected = "letters, digits and . _ : / @ -, at most 256, with * for any characters"
-        reject("bad-name", "this cannot be a model's name", expected)
+        reject("bad-name", "this cannot be a model's name", MODEL_PATTERN)
     return text
 
 

@@ -10,7 +10,7 @@ from dragoman.adapters.paths import Path
 from dragoman.adapters.providers import Vendor
 from dragoman.proxy.config.document import Document
 from dragoman.proxy.config.masks import is_secret
-from dragoman.proxy.config.values import is_model_pattern
+from dragoman.proxy.config.values import MODEL_PATTERN, is_model_pattern
 
 from .values import convert_duration, convert_text, read_number
 from .vendors import KEYLESS_VENDORS, NATIVE_VENDORS, convert_base_url, parse_vendor
@@ -64,7 +64,7 @@ class Deployments:
         if name is None or requested is None:
             raise _NotConvertible(path[:2], "the deployment has no model_name or no model")
         if not is_model_pattern(name):
-            raise _NotConvertible(path[:2], "dragoman does not allow this model_name")
+            raise _NotConvertible(path[:2], f"dragoman does not allow this model_name: a name has {MODEL_PATTERN}")
         mode = self._document.text("model_list", position, "model_info", "mode")
         if mode not in _MODES:
             raise _NotConvertible((*path[:2], "model_info", "mode"), f"dragoman serves no models of the mode {mode}")

@@ -123,3 +123,11 @@ def test_a_vendor_with_a_dialect_needs_no_litellm(
     assert provider.engine is None and not checked.warnings
     key = provider.api_key and provider.api_key.get_secret_value()
     assert {name: key if name == "api_key" else found[name] for name in expected} == expected
+
+
+def test_the_warning_about_a_name_says_which_names_there_are(tmp_path: Path) -> None:
+    file = tmp_path / "config.yaml"
+    file.write_text("model_list:\n  - {model_name: my model, litellm_params: {model: openai/gpt-5}}\n")
+    result = CliRunner().invoke(app, ["import", "litellm", str(file)])
+    words = "dragoman does not allow this model_name: a name has letters, digits and . _ : / @ -, at most 256"
+    assert words in result.stderr
