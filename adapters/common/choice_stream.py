@@ -50,7 +50,7 @@ _NOTES = frozenset({"choices", "usage", "object"})
 class ChoiceStreamReader(StreamReaderBase):
     """`read_stream` of a protocol whose chunks have choices. A subclass sets `protocol`, its choice normalizer."""
 
-    wrong_event = "a stream event that is not a JSON object"
+    wrong_event = "something that is not a chunk of an answer"
     place = ("choices",)
     protocol: ClassVar[type[ChoiceNormalizer]]
 

@@ -40,6 +40,7 @@ from .item_texts import add_missing_texts, lacks_text, says_otherwise
 from .normalizer import normalize_response
 from .open_texts import OpenTexts, read_whole
 from .response_object import FAILURES
+from .restream import split_items
 
 __all__ = ["ResponsesEventNormalizer"]
 
@@ -53,6 +54,7 @@ _CUT_SHORT = ("incomplete", "response.completed")
 _CONSTANT = ("id", "created_at", "model")
 _COMPLETED = "an item that is done gets the texts that came in pieces"
 _CONTRADICTION = "an item does not say the same in pieces, when it is done, and in the last event"
+_SHOWN = "items come before the end of the response"
 _PART_POSITIONS = ("content_index", "summary_index")
 _ONE_ID = "each item has one id of its own"
 _REPETITIONS: dict[Weight, str] = {
@@ -156,10 +158,14 @@ class ResponsesEventNormalizer:
         return self._add_omitted("items and parts are added before their text", events)
 
     def _finish_items(self, response: JsonObject) -> list[JsonObject]:
-        """Make the events that complete the items that are still open at the end of the response."""
+        """Make the events that complete the items that are still open at the end of the response, or those of all its
+        items if no event has shown one: clients may read items from their events alone."""
+        known = self._list_items(response)
+        if not known:
+            return self._add_omitted(_SHOWN, [*split_items(response["output"])])
         last = {item.get("id"): item for item in response["output"]}
         events = []
-        for position, item in self._list_items(response).items():
+        for position, item in known.items():
             events += self._open_texts.finish_item(position)
             if not self._accumulator.is_done(position):
                 events.append(item_done(position, {**last.get(item.get("id"), item)}))

@@ -24,12 +24,12 @@ from .events import (
     text_done,
 )
 
-__all__ = ["restream_response"]
+__all__ = ["restream_response", "split_items"]
 
 _TERMINAL = {"completed": "completed", "incomplete": "incomplete", "cancelled": "cancelled"}
 _PARTS = {kind.holder: kind for kind in (OUTPUT_TEXT, REFUSAL, REASONING_TEXT, SUMMARY_TEXT)}
 _ITEMS = {kind.holder: kind for kind in (ARGUMENTS, INPUT)}
-_PLACES = ("summary", "content")
+_PLACES = ("content", "summary")
 
 
 def restream_response(response: JsonObject) -> list[JsonObject]:
@@ -37,9 +37,17 @@ def restream_response(response: JsonObject) -> list[JsonObject]:
     begun = {**response, "status": "in_progress", "output": [], "usage": None, "completed_at": None}
     begun["incomplete_details"] = begun["error"] = None
     events = [lifecycle_event(word, begun) for word in ("created", "in_progress")]
-    for index, item in enumerate(response["output"]):
-        events += _split_item(item, index)
-    return [*events, lifecycle_event(_TERMINAL.get(response["status"], "failed"), response)]
+    return [
+        *events,
+        *split_items(response["output"]),
+        lifecycle_event(_TERMINAL.get(response["status"], "failed"), response),
+    ]
+
+
+def split_items(output: list[JsonObject]) -> Iterator[JsonObject]:
+    """Split the items of a hub response into the events that show them; each text is one delta."""
+    for index, item in enumerate(output):
+        yield from _split_item(item, index)
 
 
 def _split_item(item: JsonObject, index: int) -> Iterator[JsonObject]:

@@ -145,3 +145,28 @@ def test_ids_of_the_last_event_are_paired_with_items_of_the_same_type(context: M
     end = {**END, "response": {"status": "completed", "output": [message, {**call, "status": "completed"}]}}
     events, *_ = read(context, done, begun, end)
     assert [item["id"] for item in events[-1]["response"]["output"] if item["type"] == "function_call"] == ["c"]
+
+
+def test_items_that_only_the_last_event_has_are_shown_before_it(context: MakeContext) -> None:
+    """Agents read items from the events that complete them: Codex looks at nothing else."""
+    said = {"type": "message", "id": "a", "content": [{"type": "output_text", "text": "hi"}]}
+    call = {"type": "function_call", "id": "f", "call_id": "c", "name": "n", "arguments": "{}"}
+    response = {**END["response"], "output": [said, call]}
+    bodies, texts, lost = read(context, {**END, "response": response})
+    assert list_types(bodies) == [
+        "created",
+        "output_item.added",
+        "content_part.added",
+        "output_text.delta",
+        "output_text.done",
+        "content_part.done",
+        "output_item.done",
+        "output_item.added",
+        "function_call_arguments.delta",
+        "function_call_arguments.done",
+        "output_item.done",
+        "completed",
+    ]
+    done = [body["item"] for body in bodies if body["type"] == "response.output_item.done"]
+    assert done == bodies[-1]["response"]["output"]
+    assert (texts, lost) == (["hi", ""], set())
