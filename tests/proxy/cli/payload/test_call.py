@@ -145,7 +145,7 @@ def test_client_dialects(dialect: str, run: Run, fake: FakeProvider) -> None:
         (("--message", "hi", "--model", "nothing"), 1, "kind: model_not_found"),
         (("--message", "hi", "--model", "m", "--key", "other"), 1, "kind: model_not_found"),
         (("--message", "hi", "--model", "m", "--key", "ci"), 0, "status 200"),
-        (("--message", "hi", "--model", "fallback"), 0, "target p/up, attempts: 3"),
+        (("--message", "hi", "--model", "fallback"), 0, "target p/up, attempts: 2"),
         (("--header", "content-type: text/plain", "--message", "hi"), 1, "kind: unsupported_media_type"),
     ],
 )
