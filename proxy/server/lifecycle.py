@@ -195,7 +195,8 @@ async def start(
         admin = None if metrics is None else await _open_admin_listener(server, gateway, web_server, metrics, reloader)
         if admin is not None:
             opened.push_async_callback(admin.close)
-        listener = await _listen(web_server, server.host, server.port, "--port, server.port")
+        same = "; server.admin_port is the same" if server.admin_port == server.port else ""
+        listener = await _listen(web_server, server.host, server.port, f"--port, server.port{same}")
         opened.pop_all()  # it stays open
     gateway.page.client_port = listener.sockets[0].getsockname()[1]
     gateway.overload.start()

@@ -15,6 +15,7 @@ from dragoman.adapters.call import JsonObject
 from dragoman.proxy.cli import server_process
 from dragoman.proxy.cli.onboarding import describe_store, suggest_first_requests
 from dragoman.proxy.config.models import Config
+from tests.ports import find_free_port
 from tests.proxy.running_proxy import Proxy
 from tests.proxy.scripted_upstream import Upstream, chunked, token
 
@@ -112,6 +113,12 @@ async def test_a_proxy_that_cannot_start_has_status_2(
     config = Config.from_values({"server": {"port": port}})
     assert await asyncio.to_thread(server_process.run, config) == 2
     assert capfd.readouterr().err.startswith(f"error: cannot listen on 127.0.0.1:{port}: ")
+
+
+def test_two_listeners_with_one_port_are_named(capfd: pytest.CaptureFixture[str]) -> None:
+    port = find_free_port()
+    assert server_process.run(Config.from_values({"server": {"port": port, "admin_port": port}})) == 2
+    assert "(--port, server.port; server.admin_port is the same)." in capfd.readouterr().err
 
 
 @pytest.mark.parametrize(
