@@ -8,6 +8,7 @@ from typing import Any
 
 from dragoman.adapters.call import Context, JsonObject
 from dragoman.adapters.chat.reasoning import SEPARATOR
+from dragoman.adapters.chat.tool_calls import NO_ARGUMENTS
 from dragoman.adapters.common.carried_keys import CARRIED_KEYS, copy_carried_keys
 from dragoman.adapters.common.usage import normalize_usage
 from dragoman.adapters.faults import Fault
@@ -35,6 +36,7 @@ __all__ = [
     "SECOND_CALL",
     "complete_response",
     "list_legacy_call",
+    "read_arguments",
     "read_envelope",
     "read_failure",
     "says_only_text",
@@ -296,7 +298,7 @@ def _to_chat_message(output: list[JsonObject], ctx: Context) -> JsonObject:
         elif kind == "reasoning":
             thoughts.append((item, ("output", i)))
         elif kind in ("function_call", "custom_tool_call"):
-            message.setdefault("tool_calls", []).append(_to_chat_call(item))
+            message.setdefault("tool_calls", []).append(_to_chat_call(item, ("output", i), ctx))
         else:
             ctx.receipt.record_drop(("output", i), f"chat has no place for {kind} items")
     join_reasoning(message, thoughts, ctx)
@@ -323,9 +325,18 @@ def _add_parts(message: JsonObject, parts: list[JsonObject], path: Path, ctx: Co
             message.setdefault("logprobs", {"content": [], "refusal": None})["content"] += part["logprobs"]
 
 
-def _to_chat_call(item: JsonObject) -> JsonObject:
+def read_arguments(item: JsonObject, path: Path, ctx: Context) -> str:
+    """The arguments of a `function_call` item as chat has them: `{}` if the whole call has none."""
+    arguments: str = item["arguments"]
+    if arguments or item.get("status") == "incomplete":
+        return arguments
+    ctx.receipt.record_fill((*path, "arguments"), NO_ARGUMENTS)
+    return "{}"
+
+
+def _to_chat_call(item: JsonObject, path: Path, ctx: Context) -> JsonObject:
     if item["type"] == "custom_tool_call":
         custom = {"name": item["name"], "input": item["input"]}
         return {"id": item["call_id"], "type": "custom", "custom": custom, **copy_carried_keys(item)}
-    function = {"name": item["name"], "arguments": item["arguments"]}
+    function = {"name": item["name"], "arguments": read_arguments(item, path, ctx)}
     return {"id": item["call_id"], "type": "function", "function": function, **copy_carried_keys(item)}

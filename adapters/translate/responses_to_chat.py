@@ -46,7 +46,7 @@ from dragoman.adapters.streams import Chunk, Output
 
 from .annotations import NO_ANNOTATION, to_chat_annotation
 from .reasoning import ONE_REASONING, has_parts
-from .replies import CHAT_COUNTS, read_envelope, read_failure, to_chat_usage
+from .replies import CHAT_COUNTS, read_arguments, read_envelope, read_failure, to_chat_usage
 from .unused_keys import ITEM_KEYS, PART_KEYS, record_unused_keys
 
 __all__ = ["ResponsesToChat"]
@@ -215,7 +215,9 @@ class ResponsesToChat(StreamTranslatorBase):
         self._handle_item_added(event, out)
         kind = _CALLS.get(item["type"])
         if kind is not None:
-            self._write_whole(kind, {"output_index": index, kind.key: item[kind.key]}, out)
+            if (index, kind, 0) not in self._texts_sent:
+                said = read_arguments(item, ("output", index), self._ctx) if kind is ARGUMENTS else item[kind.key]
+                self._write_whole(kind, {"output_index": index, kind.key: said}, out)
             self._write_carried(index, item, out)
         elif item["type"] in ("message", "reasoning"):
             for place in ("content", "summary"):

@@ -63,6 +63,12 @@ def checked(outputs: list[Output]) -> list[JsonObject]:
     return found
 
 
+def list_arguments(found: list[JsonObject]) -> str:
+    """The arguments of the first call, from all chunks."""
+    deltas = [one["delta"] for body in found for one in body["choices"] if "tool_calls" in one["delta"]]
+    return "".join(delta["tool_calls"][0]["function"]["arguments"] for delta in deltas)
+
+
 def chunks(*bodies: JsonObject, ctx: Context | None = None) -> list[JsonObject]:
     outputs = translated(lifecycle_event("created", BASE), *bodies, ctx=ctx)
     assert isinstance(outputs[-1], End)
@@ -301,3 +307,14 @@ def test_every_known_stream_makes_a_valid_one(path: Path) -> None:
     written = b"".join(map(writer.write, made))
     checked(made)
     assert (b"[DONE]" in written, writer.dropped, translator.dropped) == (isinstance(made[-1], End), 0, 0)
+
+
+@pytest.mark.parametrize(("status", "arguments"), [("completed", "{}"), ("incomplete", "")])
+def test_a_whole_call_without_arguments_has_an_empty_object(status: str, arguments: str) -> None:
+    """Chat's clients parse the arguments of a call as JSON."""
+    call, ctx = {**CALL, "arguments": "", "status": status}, make_context()
+    end = lifecycle_event(status, {**BASE, "status": status, "output": [call], "usage": USAGE})
+    assert list_arguments(chunks(item_added(0, call), item_done(0, call), end, ctx=ctx)) == arguments
+    assert len([change for change in ctx.receipt.changes if change.action == "filled"]) == len(arguments) // 2
+    whole = to_chat_reply({**BASE, "status": status, "output": [call], "usage": USAGE}, make_context())
+    assert whole["choices"][0]["message"]["tool_calls"][0]["function"]["arguments"] == arguments

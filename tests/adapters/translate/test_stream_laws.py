@@ -199,9 +199,11 @@ def test_what_only_the_last_event_tells_a_client_hears_too(chunks: list[JsonObje
 
 def joined(said: JsonObject) -> JsonObject:
     """Without the empty lines between the texts of two messages: a text behind reasoning is a message of its own; and
-    without white space behind a call's arguments, which means nothing."""
+    without white space behind a call's arguments, which means nothing, as no arguments mean an empty object."""
     texts = {key: said[key].replace("\n\n", "") for key in ("content", "refusal")}
-    calls = {index: [*names, arguments.rstrip(" \t\r\n")] for index, (*names, arguments) in said["calls"].items()}
+    calls = {
+        index: [*names, arguments.rstrip(" \t\r\n") or "{}"] for index, (*names, arguments) in said["calls"].items()
+    }
     return {**said, **texts, "calls": calls}
 
 
