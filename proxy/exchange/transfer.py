@@ -167,10 +167,11 @@ class Transfer:
             further = await pump.run(self._handle, inter_token, ending=self._ending, is_single=self._is_single)
         except BaseException:
             response.close()
-            raise
-        finally:
             if recorder is not None:
-                recorder.end(attempt.outcome.fault)
+                recorder.end(attempt.outcome.fault, is_cancelled=True)
+            raise
+        if recorder is not None:
+            recorder.end(attempt.outcome.fault)
         if attempt.outcome.fault is None:
             response.finish()
         else:

@@ -96,6 +96,7 @@ class CallRecording:
     secrets: tuple[bytes, ...] = ()
     ended: float | None = None
     fault: str | None = None
+    is_cancelled = False
     _sent: tuple[bytes, bytes, bytes] | None = None
     _answered: tuple[int, Mapping[str, str]] | None = None
 
@@ -124,9 +125,10 @@ class CallRecording:
         if (recording := self._recording) is not None:
             recording.add(self._source + 1, data, at)
 
-    def end(self, fault: Fault | None, at: float | None = None) -> None:
-        """Record how the call ended, now or at another time. Nothing more of it is recorded."""
-        self._recording = None
+    def end(self, fault: Fault | None, at: float | None = None, *, is_cancelled: bool = False) -> None:
+        """Record how the call ended, now or at another time. Nothing more of it is recorded. It is cancelled if nobody
+        waits for the rest of its reply, as when the client left."""
+        self._recording, self.is_cancelled = None, is_cancelled
         if fault is not None:
             self.fault = fault.code or fault.kind
         self.ended = perf_counter() if at is None else at

@@ -12,7 +12,7 @@ from dragoman.proxy.telemetry.content_mask import ContentMask, find_header_secre
 from dragoman.proxy.telemetry.inspector import Inspector
 from dragoman.proxy.telemetry.mask import Mask
 from dragoman.proxy.telemetry.record import ExchangeRecord
-from dragoman.proxy.telemetry.recording import Recording
+from dragoman.proxy.telemetry.recording import CallRecording, Recording
 from dragoman.proxy.telemetry.token_counts import read_token_counts
 
 from .messages import list_headers, render_message
@@ -91,7 +91,7 @@ def render_exchange(record: ExchangeRecord, mask: ContentMask) -> JsonObject:
             "target": mask.mask_text(call.target),
             "try": call.attempt,
             "call": call.number,
-            "outcome": "running" if call.ended is None else "ok" if call.fault is None else "fault",
+            "outcome": _find_outcome(call, has_ended=record.has_ended),
             "fault": mask.mask_values(call.fault),
             "began_ms": _to_ms(call.began - began),
             "duration_ms": None if call.ended is None else _to_ms(call.ended - call.began),
@@ -106,6 +106,15 @@ def render_exchange(record: ExchangeRecord, mask: ContentMask) -> JsonObject:
     }
     listed = [*_list_changes(record, recording)]
     return summary | {"changes": mask.mask_values(listed), "client": client, "tries": calls}
+
+
+def _find_outcome(call: CallRecording, *, has_ended: bool) -> str:
+    """How a call ended; `has_ended` says whether its exchange has. One that waited for its reply then was cancelled."""
+    if call.fault is not None:
+        return "fault"
+    if call.ended is None:
+        return "cancelled" if has_ended else "running"
+    return "cancelled" if call.is_cancelled else "ok"
 
 
 def _list_changes(record: ExchangeRecord, recording: Recording) -> Iterator[JsonObject]:

@@ -222,8 +222,8 @@ def _find_cut(shown: JsonObject, call: JsonObject) -> str | None:
     """Why the reply to a call has no end; None if it has one."""
     if call["outcome"] == "running":
         return "the call was still running"
-    if shown["outcome"] == "client_left":
-        return "the client left"
+    if call["outcome"] == "cancelled":
+        return "the client left" if shown["outcome"] == "client_left" else "the call was cancelled"
     return call["fault"] if call["fault"] in _CUTS else None
 
 

@@ -179,6 +179,24 @@ async def test_events_follow_an_exchange_from_its_beginning_to_its_end(
     assert (await page.list_ended())[0]["outcome"] == "ok"
 
 
+@pytest.mark.parametrize("stream", [False, True])
+async def test_a_call_whose_client_left_was_cancelled(
+    page: PageClient, rig: RunningProxy, session: aiohttp.ClientSession, stream: bool
+) -> None:
+    """Before the reply began, and in the middle of it."""
+    stall = [{"role": "user", "content": "fake:stall"}]
+    asked = asyncio.create_task(ask(session, rig, stream=stream, messages=stall))
+    tries: list[JsonObject] = []
+    while not tries or (stream and not tries[0]["reply"]["bytes"]):
+        for one in (await page.read("exchanges"))["exchanges"]:
+            tries = (await page.read(f"exchanges/{one['ref']}"))["tries"]
+    assert tries[0]["outcome"] == "running"
+    asked.cancel()
+    (ended,) = await page.list_ended()
+    (call,) = (await page.read(f"exchanges/{ended['ref']}"))["tries"]
+    assert (ended["outcome"], call["outcome"]) == ("client_left", "cancelled")
+
+
 async def test_who_looks_at_a_running_exchange_does_not_change_what_is_counted(
     page: PageClient, rig: RunningProxy, session: aiohttp.ClientSession
 ) -> None:
