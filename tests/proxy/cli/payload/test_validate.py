@@ -163,7 +163,7 @@ STREAMS = [
     ("", [(None, "no finish reason came")]),
     (CHUNK % '"stop"' + "data: [DONE]\n\n", []),
     (CHUNK % '"stop"', []),
-    ("data: {\n\n", [(1, "is not valid JSON"), (None, "is not a JSON object")]),
+    ("data: {\n\n", [(1, "is not valid JSON"), (None, "is not a chunk of an answer")]),
     (CHUNK % "null" + "oh no\n\n", [(2, "The line does not belong to an event"), (None, "oh no")]),
     (CHUNK % '"stop"' + CHUNK.replace('"created": 1', '"created": "x"') % '"stop"', [(2, "created must be")]),
 ]
