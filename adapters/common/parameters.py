@@ -1,4 +1,4 @@
-"""Rewrites of a chat request's parameters that several dialects need. They alter the writer's own copy of the body."""
+"""Rewrites of a request's parameters that several dialects need. They alter the writer's own copy of the body."""
 
 from __future__ import annotations
 
@@ -8,10 +8,17 @@ from dragoman.adapters.call import Context, JsonObject
 from dragoman.adapters.edits import remove, replace
 from dragoman.adapters.fit import drop_lacking, is_taken
 from dragoman.adapters.paths import Path, lookup
-from dragoman.adapters.request_properties import EFFORTS, HUB_CHAT, hub_annotations
+from dragoman.adapters.request_properties import EFFORTS, HUB_CHAT, HUB_RESPONSES, TOKEN_LIMITS, hub_annotations
 from dragoman.adapters.validation import Validator
 
-__all__ = ["clamp_effort", "copy_request", "drop_stream_options", "fill_stream_flag", "wants_usage"]
+__all__ = [
+    "clamp_effort",
+    "copy_request",
+    "drop_stream_options",
+    "fill_stream_flag",
+    "raise_token_limit",
+    "wants_usage",
+]
 
 
 def copy_request(request: JsonObject, ctx: Context, hub: str = HUB_CHAT) -> JsonObject:
@@ -64,6 +71,18 @@ def clamp_effort(
         return
     if levels := _levels(_rule(validator.schema, path)):
         _clamp(body, path, levels, ctx, hub, "the target")
+
+
+def raise_token_limit(body: JsonObject, validator: Validator, ctx: Context) -> None:
+    """Raise the limit on the tokens of a response to the least that the target accepts.
+
+    The other protocols have no such minimum, and their clients probe a server with a limit of 1.
+    """
+    (name,) = TOKEN_LIMITS[HUB_RESPONSES]
+    least = validator.schema["properties"][name].get("minimum", 1)
+    if 0 < (body.get(name) or least) < least and not is_taken(name, ctx):
+        ctx.receipt.record_clamp((name,), f"the target accepts no limit below {least}")
+        body[name] = least
 
 
 def _clamp(body: JsonObject, path: Path, levels: Sequence[str], ctx: Context, hub: str, owner: str) -> None:

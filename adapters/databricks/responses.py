@@ -10,7 +10,7 @@ Source: Databricks, Query with the OpenAI Responses API.
 from __future__ import annotations
 
 from dragoman.adapters.call import Call, Context, JsonObject, Reply
-from dragoman.adapters.common.parameters import copy_request
+from dragoman.adapters.common.parameters import copy_request, raise_token_limit
 from dragoman.adapters.common.reply_rules import ReplyRules
 from dragoman.adapters.dialect import Called, Served
 from dragoman.adapters.fit import fit
@@ -67,7 +67,9 @@ def write_request(request: JsonObject, ctx: Context) -> Call:
     shorten_call_ids(body, ctx)
     if isinstance(body.get("input"), list):
         body["input"] = [_drop_long_id(item, ("input", i), ctx) for i, item in enumerate(body["input"])]
-    fit(body, load_validator("databricks/responses.request", ctx.profile), ctx, "drop", HUB_RESPONSES)
+    rules = load_validator("databricks/responses.request", ctx.profile)
+    raise_token_limit(body, rules, ctx)
+    fit(body, rules, ctx, "drop", HUB_RESPONSES)
     return Call("POST", responses_path(ctx.target), body)
 
 

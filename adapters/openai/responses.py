@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dragoman.adapters.call import Call, Context, JsonObject, Reply
-from dragoman.adapters.common.parameters import copy_request, fill_stream_flag
+from dragoman.adapters.common.parameters import copy_request, fill_stream_flag, raise_token_limit
 from dragoman.adapters.common.reply_rules import ReplyRules
 from dragoman.adapters.common.stream_writer import COMMENT
 from dragoman.adapters.dialect import Called, Served
@@ -37,7 +37,9 @@ def write_request(request: JsonObject, ctx: Context) -> Call:
     drop_foreign_calls(body, ctx, "openai")
     shorten_call_ids(body, ctx)
     fill_stream_flag(body, ctx)
-    fit(body, load_validator("openai/responses.request", ctx.profile), ctx, "keep-extensions", HUB_RESPONSES)
+    rules = load_validator("openai/responses.request", ctx.profile)
+    raise_token_limit(body, rules, ctx)
+    fit(body, rules, ctx, "keep-extensions", HUB_RESPONSES)
     return Call("POST", "/responses", body)
 
 

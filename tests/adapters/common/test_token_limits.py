@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from typing import Any
 
+import orjson
 import pytest
 
 from dragoman.adapters import dialects
 from dragoman.adapters.call import Call, Context, JsonObject, Policy, Target
 from dragoman.adapters.changes import Receipt
 from dragoman.adapters.faults import Fault
+from dragoman.adapters.pipeline import Pipeline, plan_target
+from dragoman.adapters.routes import Route
 from dragoman.adapters.translate.bridge import BRIDGES
 from tests.dialects import DIALECTS
 
 OLD, NEW = "max_tokens", "max_completion_tokens"
 MESSAGES = [{"role": "user", "content": "hello"}]
+VERSION = {"anthropic-version": "2023-06-01"}
 GIVEN = pytest.mark.parametrize("given", [OLD, NEW])
 
 
@@ -229,3 +233,53 @@ def test_sampling_parameters_of_responses_clients_reach_providers_of_chat(dialec
     assert {change.before for change in receipt.changes if change.action == "dropped"} == {
         (name,) for name in SAMPLING.keys() - kept
     }
+
+
+# The least limit of Responses
+
+SHORT: dict[str, tuple[str, JsonObject]] = {
+    "a probe of Claude Code": ("anthropic/messages", {"max_tokens": 1, "messages": MESSAGES}),
+    "the older name": ("openai/chat", {OLD: 15, "messages": MESSAGES}),
+    "the newer name": ("openai/chat", {NEW: 1, "messages": MESSAGES}),
+    "another dialect of chat": ("azure/chat", {OLD: 1, "messages": MESSAGES}),
+}
+
+
+def prepare_response(client: str, body: JsonObject, dialect: str, **target: Any) -> tuple[JsonObject, Receipt]:
+    name, protocol = client.split("/")
+    route = Route(dialects[name], protocol, dialects[name].served[protocol], "actual")
+    pipeline = Pipeline(route, Call("POST", "/", {}, query={"api-version": "2025-05-01"}, headers=VERSION))
+    pipeline.receive(orjson.dumps({"model": "m", **body}))
+    plan = plan_target("p", dialects[dialect], ["responses"], Target("m", **target))
+    attempt = pipeline.prepare(plan)
+    return attempt.calls[0].call.body, attempt.receipt
+
+
+@pytest.mark.parametrize("policy", ["error", "clamp", "drop"])
+@pytest.mark.parametrize("dialect", ["openai", "databricks"])
+@pytest.mark.parametrize("said", SHORT)
+def test_a_limit_below_the_least_of_responses_is_raised(said: str, dialect: str, policy: Any) -> None:
+    client, body = SHORT[said]
+    sent, receipt = prepare_response(client, body, dialect, policy=Policy(out_of_range=policy))
+    assert sent["max_output_tokens"] == 16
+    given = {name: body[name] for name in (OLD, NEW) if name in body}
+    assert [(change.action, change.before) for change in receipt.losses] == [("clamped", (*given,))]
+
+
+def test_a_limit_that_the_target_accepts_is_not_raised() -> None:
+    client, body = SHORT["the older name"]
+    for given, target in (
+        ({OLD: 16}, {}),
+        ({OLD: 15}, {"takes": frozenset({"max_output_tokens"})}),
+        ({OLD: 1}, {"profile": "documented"}),
+    ):
+        dialect = "databricks" if "profile" in target else "openai"
+        sent, receipt = prepare_response(client, {**body, **given}, dialect, **target)
+        assert sent["max_output_tokens"] == given[OLD]
+        assert not receipt.losses
+
+
+def test_a_limit_of_none_at_all_is_refused_by_its_own_name() -> None:
+    with pytest.raises(Fault) as caught:
+        prepare_response("anthropic/messages", {"max_tokens": 0, "messages": MESSAGES}, "openai")
+    assert caught.value.param == OLD
