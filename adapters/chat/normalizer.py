@@ -113,11 +113,9 @@ class ChatNormalizer(ChoiceNormalizer):
         same = isinstance(delta, dict)
         if not isinstance(delta, dict):
             weight: Weight = "form" if delta is None else "loss"
-            message = None if state.has_role else choice.pop("message", None)  # a whole reply as one event
-            if message is not None and not isinstance(message, dict):
-                raise invalid_reply(f"choices[{index}] has a message that is no object")
-            delta = choice["delta"] = message or {}
-            self._changes.record_conversion(_PIECE, "a choice without delta gets its message, or an empty one", weight)
+            delta = choice["delta"] = _take_answer(choice, index, is_first=not state.has_role)
+            reason = "a choice without delta gets its message, its text, or an empty one"
+            self._changes.record_conversion(_PIECE, reason, weight)
         same &= self._drop_odd_keys(delta, _PIECE)
         same &= self._set_role(delta, state, _PIECE)
         same &= self._set_content(delta, _PIECE, state)
@@ -313,6 +311,17 @@ class ChatNormalizer(ChoiceNormalizer):
             self._changes.record_conversion(_PIECE, reason)
         else:
             self._changes.record_drop(_PIECE, "a message in a chunk repeats what came in pieces", "form")
+
+
+def _take_answer(choice: JsonObject, index: int, *, is_first: bool) -> JsonObject:
+    """Take what a choice without delta says: the message of a whole reply that is one event, or a text as completions
+    have it. Raises Fault if it is neither."""
+    message, text = choice.pop("message", None) if is_first else None, choice.pop("text", None)
+    if not isinstance(message, dict | None):
+        raise invalid_reply(f"choices[{index}] has a message that is no object")
+    if not isinstance(text, str | None):
+        raise invalid_reply(f"choices[{index}] has a text that is no string")
+    return message or ({"content": text} if text else {})
 
 
 def _measure_content(holder: JsonObject) -> int:
