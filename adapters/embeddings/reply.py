@@ -1,7 +1,7 @@
 """Reads a provider's embeddings into hub form: one vector per input, in order, in the requested format.
 
 Vectors are never repaired. A wrong count, a missing or repeated index, different lengths and values that are not finite
-numbers are faults, each with the path of the input.
+numbers are faults, each with the path of the input. Only if no vector has an index, they are in the order of the inputs.
 """
 
 from __future__ import annotations
@@ -104,10 +104,19 @@ def _set_envelope(body: JsonObject, ctx: Context) -> None:
         ctx.receipt.record_conversion(("data",), "an object becomes a list of one")
     body["usage"] = _complete_usage(body.get("usage"), ctx)
     if isinstance(body["data"], list):
-        for item in body["data"]:
-            if isinstance(item, dict) and item.get("object") != "embedding":
-                item["object"] = "embedding"
-                ctx.receipt.record_fill(("data",), "the hub's name for it")
+        _complete_items([item for item in body["data"] if isinstance(item, dict)], ctx)
+
+
+def _complete_items(items: list[JsonObject], ctx: Context) -> None:
+    """Set the object of each embedding, and the index if no embedding has one."""
+    for item in items:
+        if item.get("object") != "embedding":
+            item["object"] = "embedding"
+            ctx.receipt.record_fill(("data",), "the hub's name for it")
+    if items and all(item.get("index") is None for item in items):
+        for index, item in enumerate(items):
+            item["index"] = index
+        ctx.receipt.record_fill(("data",), "no embedding has an index: they are in the order of the inputs")
 
 
 def _complete_usage(reported: Any, ctx: Context) -> JsonObject:

@@ -119,6 +119,21 @@ def test_any_order_is_put_right(context: MakeContext, order: list[int]) -> None:
     assert bool(ctx.receipt.changes) == (order != list(range(5)))
 
 
+@pytest.mark.parametrize("index", [{}, {"index": None}])
+def test_vectors_without_any_index_are_in_the_order_of_the_inputs(context: MakeContext, index: JsonObject) -> None:
+    bare = reply(data=[{"object": "embedding", "embedding": vector, **index} for vector in VECTORS])
+    ctx = asking(context)
+    assert read(bare, ctx) == reply()
+    assert [change.reason for change in ctx.receipt.changes] == [
+        "no embedding has an index: they are in the order of the inputs"
+    ]
+    assert read(bare | {"data": bare["data"][0]}, asking(context, "a")) == reply(VECTORS[:1])
+    with pytest.raises(Fault, match="2 embeddings for 3 inputs"):
+        read(bare | {"data": bare["data"][:2]}, asking(context))
+    with pytest.raises(Fault, match="index (is required|must)"):
+        read(bare | {"data": [*bare["data"][:2], item(2)]}, asking(context))
+
+
 def item(index: JsonValue = 0, vector: JsonValue = (0.5, 1.0), **more: JsonValue) -> JsonObject:
     return {"object": "embedding", "index": index, "embedding": list(vector), **more}
 
