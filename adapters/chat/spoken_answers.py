@@ -1,6 +1,9 @@
-"""Writes spoken answers of earlier turns: OpenAI's API finds the audio by its id, other providers get its transcript.
+"""Writes spoken answers for those who cannot hear them: what was said is their text.
 
-Source: OpenAI OpenAPI 2.3, ChatCompletionRequestAssistantMessage.
+Of earlier turns OpenAI's API finds the audio by its id; other providers get its transcript. So do clients of other
+protocols than chat, of a new answer.
+
+Source: OpenAI OpenAPI 2.3, ChatCompletionRequestAssistantMessage, ChatCompletionResponseMessage.
 """
 
 from __future__ import annotations
@@ -12,11 +15,11 @@ from dragoman.adapters.paths import Path
 
 from .messages import Messages, convert_messages
 
-__all__ = ["write_transcripts"]
+__all__ = ["replace_audio", "write_transcripts"]
 
 _BY_ID = "the provider finds it by its id"
-_AS_TEXT = "the provider gets what was said as text"
-_UNKNOWN = "it has neither an id nor a transcript"
+_AS_TEXT = "what was said is sent as text"
+_UNKNOWN = "it has no transcript"
 
 
 def write_transcripts(messages: Messages, ctx: Context, *, reads_ids: bool = False) -> Messages:
@@ -28,22 +31,35 @@ def write_transcripts(messages: Messages, ctx: Context, *, reads_ids: bool = Fal
 
     def convert(message: JsonObject, path: Path) -> JsonObject:
         audio, place = message["audio"], (*path, "audio")
-        text, content = audio.get("transcript"), (*path, "content")
         if audio.get("id") and reads_ids:
             ctx.receipt.record_conversion(place, _BY_ID)
             return {**message, "audio": {"id": audio["id"]}}
-        if audio.get("id") and not text:
+        if audio.get("id") and not audio.get("transcript"):
             return message
-        rest = {key: value for key, value in message.items() if key != "audio"}
-        if message.get("content") or not text:
-            ctx.receipt.record_drop(place, _AS_TEXT if text else _UNKNOWN)
-            return rest
-        ctx.receipt.record_conversion(place, _AS_TEXT, "loss", after=content)
-        ctx.receipt.map_paths([(place, content)])
-        return {**rest, "content": text}
+        made = replace_audio(message, path, ctx)
+        if made.get("content") != message.get("content"):
+            ctx.receipt.map_paths([(place, (*path, "content"))])
+        return made
 
     spoken = [i for i, message in enumerate(messages) if _has_more_than_id(message.get("audio"))]
     return convert_messages(messages, spoken, convert)
+
+
+def replace_audio(message: JsonObject, path: Path, ctx: Context, *, has_text: bool = False) -> JsonObject:
+    """The message, or delta, with the transcript of its audio as its text, if no text says the same.
+
+    `has_text`: the deltas before it have one. The audio is a recorded loss.
+    """
+    text = message["audio"].get("transcript")
+    rest = {key: value for key, value in message.items() if key != "audio"}
+    if not isinstance(text, str) or not text:
+        ctx.receipt.record_drop((*path, "audio"), _UNKNOWN)
+    elif has_text or message.get("content"):
+        ctx.receipt.record_drop((*path, "audio"), _AS_TEXT)
+    else:
+        ctx.receipt.record_conversion((*path, "audio"), _AS_TEXT, "loss", after=(*path, "content"))
+        rest["content"] = text
+    return rest
 
 
 def _has_more_than_id(audio: Any) -> bool:

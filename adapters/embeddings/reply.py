@@ -1,7 +1,7 @@
 """Reads a provider's embeddings into hub form: one vector per input, in order, in the requested format.
 
 Vectors are never repaired. A wrong count, a missing or repeated index, different lengths and values that are not finite
-numbers are faults, each with the path of the input. Only if no vector has an index, they are in the order of the inputs.
+numbers are faults, each with the path of the input. If no vector has an index, they are in the order of the inputs.
 """
 
 from __future__ import annotations

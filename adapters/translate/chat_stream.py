@@ -17,12 +17,13 @@ from typing import Any, ClassVar, Generic, Literal, TypeAlias, TypeVar
 
 from dragoman.adapters.call import Context, JsonObject
 from dragoman.adapters.chat.reasoning import SEPARATOR, is_sealed, read_blocks
+from dragoman.adapters.chat.spoken_answers import replace_audio
 from dragoman.adapters.chat.tool_call_serializer import CallOrder
 from dragoman.adapters.common.stream_translator import StreamTranslatorBase
 from dragoman.adapters.paths import Path
 from dragoman.adapters.streams import DeltaRun, Output
 
-from .replies import CHOICE_KEYS, MESSAGE_KEYS, MORE_CHOICES, NO_AUDIO, SECOND_CALL
+from .replies import CHOICE_KEYS, MESSAGE_KEYS, MORE_CHOICES, SECOND_CALL
 from .unused_keys import record_unused_keys
 
 __all__ = ["CALL_PATH", "LATE_ARGUMENTS", "ChatStreamTranslator", "RunKind"]
@@ -60,6 +61,7 @@ class ChatStreamTranslator(StreamTranslatorBase, Generic[Reasoning]):
         super().__init__()
         self._ctx = ctx
         self._has_begun = False
+        self._has_text = False  # one that is no transcript
         self._reasoning: Reasoning | None = None  # the last one that has a text
         self._run_body: JsonObject | None = None  # runs with this body continue what is open: `_run_kind`
         self._run_kind: RunKind = "text"
@@ -178,7 +180,14 @@ class ChatStreamTranslator(StreamTranslatorBase, Generic[Reasoning]):
         delta = choice["delta"]
         only_text = len(delta) == 1 and "content" in delta
         if not only_text:
+            if delta.get("audio"):
+                delta = replace_audio(delta, _DELTA, self._ctx, has_text=self._has_text)
+                choice = {**choice, "delta": delta}
+            elif delta.get("content"):
+                self._has_text = True
             self._write_reasoning(delta, out)
+        elif delta["content"]:
+            self._has_text = True
         self._write_text(choice, out)
         if not only_text:
             self._write_rest(delta, out)
@@ -200,8 +209,6 @@ class ChatStreamTranslator(StreamTranslatorBase, Generic[Reasoning]):
         record_unused_keys(delta, self.message_keys, _DELTA, self._ctx, self.protocol)
         if delta.get("refusal"):
             self._write_refusal(delta["refusal"], out)
-        if delta.get("audio"):
-            self._ctx.receipt.record_drop((*_DELTA, "audio"), NO_AUDIO)
         self._write_annotations(delta, out)
 
     def _write_calls(self, pieces: list[JsonObject], out: list[Output]) -> None:

@@ -19,6 +19,7 @@ import orjson
 from dragoman.adapters.call import Context, JsonObject
 from dragoman.adapters.chat.citations import add_citations, annotate, cite_blocks, place_citations
 from dragoman.adapters.chat.reasoning import set_reasoning
+from dragoman.adapters.chat.spoken_answers import replace_audio
 from dragoman.adapters.common.carried_keys import copy_carried_keys
 from dragoman.adapters.common.reply_validation import invalid_reply
 from dragoman.adapters.faults import Fault
@@ -36,7 +37,6 @@ from .replies import (
     CHAT_COUNTS,
     CHOICE_KEYS,
     MESSAGE_KEYS,
-    NO_AUDIO,
     NO_TEXT,
     SECOND_CALL,
     list_legacy_call,
@@ -137,7 +137,7 @@ def _to_blocks(choice: JsonObject, path: Path, ctx: Context) -> list[JsonObject]
         if (choice.get("logprobs") or {}).get(key):
             ctx.receipt.record_drop((*path, "logprobs", key), "Messages has no log probabilities")
     if message.get("audio"):
-        ctx.receipt.record_drop((*inner, "audio"), NO_AUDIO)
+        message = replace_audio(message, inner, ctx)
     blocks = [*to_reasoning_blocks(message), *_to_text_blocks(message, inner, ctx)]
     if message.get("function_call") and message.get("tool_calls"):
         ctx.receipt.record_drop((*inner, "function_call"), SECOND_CALL)

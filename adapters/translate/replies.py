@@ -8,6 +8,7 @@ from typing import Any
 
 from dragoman.adapters.call import Context, JsonObject
 from dragoman.adapters.chat.reasoning import SEPARATOR
+from dragoman.adapters.chat.spoken_answers import replace_audio
 from dragoman.adapters.chat.tool_calls import NO_ARGUMENTS
 from dragoman.adapters.common.carried_keys import CARRIED_KEYS, copy_carried_keys
 from dragoman.adapters.common.usage import normalize_usage
@@ -31,7 +32,6 @@ __all__ = [
     "CHOICE_KEYS",
     "MESSAGE_KEYS",
     "MORE_CHOICES",
-    "NO_AUDIO",
     "NO_TEXT",
     "SECOND_CALL",
     "complete_response",
@@ -66,7 +66,6 @@ MESSAGE_KEYS = frozenset(
 """The keys of a tool call, a choice, and a message or delta of chat that Responses can express."""
 
 MORE_CHOICES = "a response has only one choice"
-NO_AUDIO = "Responses has no place for audio"
 
 CHAT_COUNTS = "counts get the names of chat"
 NO_TEXT = "the annotations belong to no text"
@@ -148,6 +147,8 @@ def to_output(
     message, path = choice["message"], ("choices", position, "message")
     record_unused_keys(choice, CHOICE_KEYS, path[:2], ctx, "Responses")
     record_unused_keys(message, MESSAGE_KEYS, path, ctx, "Responses")
+    if message.get("audio"):
+        message = replace_audio(message, path, ctx)
     items = [
         {**item, "id": ctx.new_id("rs"), "status": "completed"}
         for item in list_reasoning(message, summary=ctx.target.summarizes_reasoning)
@@ -155,8 +156,6 @@ def to_output(
     parts = _to_responses_parts(message, choice.get("logprobs"), path, ctx)
     if parts:
         items.append(_make_message(parts, ctx))
-    if message.get("audio"):
-        ctx.receipt.record_drop((*path, "audio"), NO_AUDIO)
     _record_unused_extent(choice, path, ctx)
     calls = message.get("tool_calls") or list_legacy_call(message, ctx)
     return items + [_to_responses_call(call, names, (*path, "tool_calls", k), ctx) for k, call in enumerate(calls)]

@@ -130,7 +130,7 @@ def test_vectors_without_any_index_are_in_the_order_of_the_inputs(context: MakeC
     assert read(bare | {"data": bare["data"][0]}, asking(context, "a")) == reply(VECTORS[:1])
     with pytest.raises(Fault, match="2 embeddings for 3 inputs"):
         read(bare | {"data": bare["data"][:2]}, asking(context))
-    with pytest.raises(Fault, match="index (is required|must)"):
+    with pytest.raises(Fault, match=r"index (is required|must)"):
         read(bare | {"data": [*bare["data"][:2], item(2)]}, asking(context))
 
 
