@@ -1,7 +1,8 @@
 """Assembles the streamed tool calls of one choice, in whatever way the server deals out their pieces.
 
 Clients join pieces by `index` and concatenate every string. So each call leaves with one index, counted from 0 without
-gaps, and one id of its own; its id, type and name come once, in its first piece, and are followed by its arguments.
+gaps, and one id, which no call of an earlier turn has; its id, type and name come once, in its first piece, and are
+followed by its arguments.
 
 Theory of operation. Servers do not agree on what identifies a call: some send no index, or 0 for each; no id, one id
 for several calls, or a new id in every piece. So a piece is first given to a *candidate*: the call with its index and
@@ -43,7 +44,7 @@ from dragoman.adapters.common.stream_changes import ChangeRecorder
 from dragoman.adapters.paths import Path
 
 from .streamed_call import CallPiece, StreamedCall, read_piece
-from .tool_calls import NO_ARGUMENTS, list_tool_names
+from .tool_calls import NO_ARGUMENTS, list_call_ids, list_tool_names
 
 __all__ = ["ToolCallAssembler"]
 
@@ -66,7 +67,7 @@ class ToolCallAssembler:
         self._lists = 0
         self._by_place: dict[int | str, StreamedCall] = {}
         self._by_id: dict[str, StreamedCall] = {}
-        self._ids = _NO_NAMES  # those that clients get
+        self._ids = _NO_NAMES  # those that clients get, and got in earlier turns
 
     @property
     def has_calls(self) -> bool:
@@ -83,7 +84,7 @@ class ToolCallAssembler:
         if type(given) is not list:
             return given
         if not self._lists:
-            self._tools = list_tool_names(self._ctx.request)
+            self._tools, self._ids = list_tool_names(self._ctx.request), list_call_ids(self._ctx.request)
         self._lists += 1
         made: list[Any] = []
         for piece in given:

@@ -1,7 +1,7 @@
 """Brings whole tool calls into hub form, and reads the forms that calls and their pieces have in the world.
 
-Clients parse the arguments as JSON, and give results by id. So each call has an id of its own, a type, and arguments as
-text; a complete call without arguments gets `{}`.
+Clients parse the arguments as JSON, and give results by id. So each call has an id of its own, in the whole
+conversation, a type, and arguments as text; a complete call without arguments gets `{}`.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ __all__ = [
     "encode_arguments",
     "encode_function",
     "fill_arguments",
+    "list_call_ids",
     "list_tool_names",
     "move_calls",
     "move_function_call",
@@ -45,7 +46,7 @@ def normalize_calls(given: Any, ctx: Context) -> Any:
         given = [given]
     elif not isinstance(given, list):
         return given
-    ids: set[str] = set()
+    ids = set(list_call_ids(ctx.request))
     made = [_normalize_call(call, ids, ctx) if isinstance(call, dict) else call for call in given]
     return given if made == given else made
 
@@ -57,6 +58,12 @@ def fill_arguments(calls: Any) -> bool:
     for function in bare:
         function["arguments"] = _NONE
     return bool(bare)
+
+
+def list_call_ids(request: JsonObject) -> frozenset[str]:
+    """The ids of the calls in a chat request's messages: some servers count the calls of each answer from 0."""
+    calls = (call for message in request.get("messages") or () for call in message.get("tool_calls") or ())
+    return frozenset(call["id"] for call in calls)
 
 
 def list_tool_names(request: JsonObject) -> frozenset[str]:

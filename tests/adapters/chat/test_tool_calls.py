@@ -105,6 +105,22 @@ def test_missing_ids_are_made_up_once(context: MakeContext) -> None:
     assert calls == [{"id": "call-1", "name": "f", "arguments": "12"}]
 
 
+def test_an_id_of_an_earlier_turn_is_not_used_again(context: MakeContext) -> None:
+    """Some servers count from 0 in each answer, and openai-agents drops a call whose id it knows."""
+    earlier = {"id": "call_0", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+    said = [
+        {"role": "assistant", "content": None, "tool_calls": [earlier]},
+        {"role": "tool", "tool_call_id": "call_0", "content": "x"},
+    ]
+    request: JsonObject = {"messages": [{"role": "user", "content": "x"}, *said]}
+    deltas = [[piece(0, "call_0", "f", "")], [piece(0, "call_0", arguments="{}")], [piece(1, "call_1", "f", "{}")]]
+    calls = ToolCallAssembler(context(request=request), Receipt())
+    made = [*map(calls.add, deltas), calls.finish("tool_calls")]
+    assert [call["id"] for call in added_up(made)] == ["call-1", "call_1"]
+    whole = normalize_calls([earlier, {**earlier, "id": "call_1"}], context(request=request))
+    assert whole == [{**earlier, "id": "call-1"}, {**earlier, "id": "call_1"}]
+
+
 def test_arguments_as_an_object_become_text(context: MakeContext) -> None:
     calls, _ = stream(context, [[piece(0, "a", "f", {"x": 1})]])
     assert calls[0]["arguments"] == '{"x":1}'
