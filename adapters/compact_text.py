@@ -10,6 +10,8 @@ there is more than one.
 
 from __future__ import annotations
 
+from operator import is_
+
 import orjson
 
 from .call import JsonObject
@@ -24,9 +26,9 @@ def replace_model(text: bytes, body: JsonObject, sent: JsonObject) -> bytes | No
     model, or the model is not easily found."""
     if "model" not in body or [*body] != [*sent]:
         return None
-    for name, value in body.items():
-        if sent[name] is not value and name != "model":
-            return None
+    is_same = [*map(is_, body.values(), sent.values())]
+    if is_same.count(False) != (body["model"] is not sent["model"]):
+        return None
     at = 1 if next(iter(body)) == "model" else _find_only_key(text)
     if at < 0:
         return None

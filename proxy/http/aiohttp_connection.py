@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from typing import Any, Protocol, cast
+from typing import Any, cast
 
 from aiohttp import HttpVersion11
 from aiohttp.http_exceptions import HttpProcessingError
@@ -17,19 +17,21 @@ from aiohttp.http_writer import StreamWriter
 from aiohttp.streams import EMPTY_PAYLOAD, StreamReader
 from aiohttp.web_protocol import ERROR, RequestHandler, RequestPayloadError, _ErrInfo
 from aiohttp.web_request import BaseRequest
-from aiohttp.web_response import Response, StreamResponse
+from aiohttp.web_response import StreamResponse
 from aiohttp.web_server import Server
 
 from dragoman.adapters.faults import Fault
 
 from .aiohttp_bodies import KnownBody, ShortQueue, WholeBody, limit_waiting
-from .aiohttp_request import Request, create_known_request
+from .aiohttp_request import Request, create_known_request, has_begun, share_fields
+from .application import Application
 from .head_rules import MOST_HEAD_BYTES, find_bad_head, head_too_large, measure_head
 from .known_heads import KnownHead, KnownHeads, KnownRequest, measure_request
 from .large_reads import PIECE, BoundedReads, ReadTurns
-from .parser_errors import to_fault
+from .parser_errors import to_error_info, to_fault
+from .write_turns import find_write_turns
 
-__all__ = ["Application", "Connection", "Connections", "RequestPayloadError"]
+__all__ = ["Connection", "Connections", "RequestPayloadError"]
 
 _LINGER = 2.0  # seconds to read the rest of a refused body, so that the client can read the answer
 _ERROR = ERROR._replace(version=HttpVersion11)
@@ -37,18 +39,6 @@ _HEAD_END = b"\r\n\r\n"
 _MOST_UNSENT = 4 * 1024  # bytes that wait for the client before the next ones are written
 _MOST_FRAMING = 512 * 1024  # bytes of chunks that are no content; the parser may hold back as much that it has not read
 _PER_BYTE = 8  # that chunks of one byte have, their content included
-
-
-class Application(Protocol):
-    """Answers the requests."""
-
-    async def handle(self, request: BaseRequest) -> StreamResponse: ...
-
-    def reject(self, request: BaseRequest, fault: Fault) -> Response:
-        """Answer a request that never reached `handle`, or that `handle` could not answer."""
-
-    def log_defect(self, error: BaseException | None) -> None:
-        """Log an exception that nothing handled."""
 
 
 class Connections(Server):
@@ -66,7 +56,7 @@ class Connection(RequestHandler):
 
     __slots__ = (
         *("_application", "_framing_size", "_head_begun", "_head_size", "_known_body", "_last_head"),
-        *("_missing", "_parser_needs", "_server"),
+        *("_missing", "_parser_needs", "_server", "_shared_fields", "write_turns"),
     )
 
     def __init__(self, application: Application, server: Connections, **options: Any) -> None:
@@ -81,6 +71,8 @@ class Connection(RequestHandler):
         self._known_body: KnownBody | None = None  # one that arrives, and which the parser does not see
         self._missing = 0  # bytes of that body
         self._last_head: KnownHead[Any] | None = None  # the known head that came last
+        self._shared_fields: dict[str, Any] | None = None  # of the requests with known heads
+        self.write_turns = find_write_turns(self._loop)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Limit what waits for a client that does not read. Refuse a connection that is one too many, in HTTP."""
@@ -93,14 +85,21 @@ class Connection(RequestHandler):
     def connection_lost(self, exc: BaseException | None) -> None:
         """Also let go of what refers to this connection: with it, that would be a cycle of references."""
         super().connection_lost(exc)
-        self._known_body = None
+        self._known_body = self._shared_fields = None
         self._messages.clear()
+
+    def force_close(self) -> None:
+        """Close the connection, after what waits to be written."""
+        self.write_turns.write_now(self.transport)
+        super().force_close()
 
     async def start(self) -> None:
         """Answer one request after the other, in this task; aiohttp makes another task for each."""
         while not self._force_close:
             if not self._messages:
                 await self._wait_for_request()
+            else:
+                self.write_turns.write_now(self.transport)  # the answer to the request before
             message, payload = self._messages.popleft()
             self._let_parser_go_on()
             try:
@@ -119,6 +118,7 @@ class Connection(RequestHandler):
             self._expect_next_request()
         if not self._force_close:
             self._task_handler = None
+            self.write_turns.write_now(self.transport)
             if self.transport is not None:
                 self.transport.close()
 
@@ -139,13 +139,14 @@ class Connection(RequestHandler):
     async def _answer(self, message: Any, payload: StreamReader) -> bool:
         """Answer one request, and say whether the connection stays open. Raises ConnectionError."""
         parsed = _ERROR if message.__class__ is _ErrInfo else message
-        no_task = cast(asyncio.Task[None], None)  # a traceback of it would be a cycle of references
-        writer = StreamWriter(self, self._loop)
         if payload.__class__ is WholeBody or payload.__class__ is KnownBody:
-            request = create_known_request(message, payload, self, writer)
+            self._shared_fields = shared = self._shared_fields or share_fields(self)
+            request = create_known_request(shared, message, payload)
         else:
-            request = Request(parsed, payload, self, writer, no_task, self._loop)
+            no_task = cast(asyncio.Task[None], None)  # a traceback of it would be a cycle of references
+            request = Request(parsed, payload, self, StreamWriter(self, self._loop), no_task, self._loop)
         self._request_in_progress, self._current_request = True, request
+        self.write_turns.in_progress += 1
         try:
             try:
                 if parsed is message:
@@ -166,6 +167,7 @@ class Connection(RequestHandler):
                 response.force_close()
         finally:
             self._request_in_progress = False
+            self.write_turns.in_progress -= 1
             if self._handler_waiter is not None:
                 self._handler_waiter.set_result(None)
         self._keepalive = bool(response.keep_alive)
@@ -326,11 +328,11 @@ class Connection(RequestHandler):
         if fault is None and received > MOST_HEAD_BYTES < measure_head(message.raw_headers):
             fault = head_too_large()
         if fault is not None:
-            self._messages[position] = (_to_error(fault), EMPTY_PAYLOAD)
+            self._messages[position] = (to_error_info(fault), EMPTY_PAYLOAD)
 
     def _reject(self, fault: Fault) -> None:
         """Answer with a fault, after what was requested before."""
-        self._messages.append((_to_error(fault), EMPTY_PAYLOAD))
+        self._messages.append((to_error_info(fault), EMPTY_PAYLOAD))
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
 
@@ -380,7 +382,7 @@ class Connection(RequestHandler):
         self, request: BaseRequest, status: int = 500, exc: BaseException | None = None, message: str | None = None
     ) -> StreamResponse:
         """Answer what the parser rejected, or an exception that nothing handled."""
-        if self.transport is None or request.writer.output_size > 0:
+        if self.transport is None or has_begun(request):
             raise ConnectionResetError("too late for an answer")
         if status >= 500 and not isinstance(exc, Fault):
             self._application.log_defect(exc)
@@ -393,8 +395,3 @@ class Connection(RequestHandler):
         error = kwargs.get("exc_info")
         if self.transport is not None and not isinstance(error, RequestPayloadError):
             self._application.log_defect(error)
-
-
-def _to_error(fault: Fault) -> _ErrInfo:
-    """What aiohttp has in place of a request that its parser rejects."""
-    return _ErrInfo(status=fault.status, exc=fault, message=fault.message)

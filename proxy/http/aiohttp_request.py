@@ -17,36 +17,32 @@ from aiohttp.web_request import BaseRequest
 from .aiohttp_bodies import KnownBody, WholeBody
 from .known_heads import KnownHead
 
-__all__ = ["Request", "create_known_request", "get_current_task", "get_known_head"]
+__all__ = ["Request", "create_known_request", "get_current_task", "get_known_head", "has_begun", "share_fields"]
 
 
 class Request(BaseRequest):
-    """One request. Its response asks `keep_alive` whether the connection stays open."""
+    """One request. Its response asks `keep_alive` whether the connection stays open. `has_own_output` says that a
+    response which writes its head itself has begun."""
 
     known_head: KnownHead[Any] | None = None
+    has_own_output = False
+
+    def __getattr__(self, name: str) -> Any:
+        """Make the writer of a request with a known head, whose response seldom needs one."""
+        if name != "_payload_writer":
+            raise AttributeError(name)
+        self._payload_writer = writer = StreamWriter(self._protocol, self._loop)
+        return writer
 
     @property
     def keep_alive(self) -> bool:
         return super().keep_alive and not bool(cast(Any, self.protocol).is_draining)
 
 
-def create_known_request(
-    message: RawRequestMessage, payload: WholeBody | KnownBody, connection: RequestHandler, writer: StreamWriter
-) -> Request:
-    """A request with a known head. Its base class would look at the address, which has no host."""
-    request = Request.__new__(Request)
-    request.__dict__ = {
-        "known_head": payload.head,
-        "_message": message,
+def share_fields(connection: RequestHandler) -> dict[str, Any]:
+    """The fields that all requests with known heads of a connection have in common."""
+    return {
         "_protocol": connection,
-        "_payload_writer": writer,
-        "_payload": payload,
-        "_headers": message.headers,
-        "_method": message.method,
-        "_version": message.version,
-        "_cache": {},
-        "_rel_url": message.url,
-        "_state": {},
         "_task": None,
         "_client_max_size": 0,
         "_client_max_fields": 0,
@@ -55,7 +51,30 @@ def create_known_request(
         "_transport_peername": connection.peername,
         "_transport_sockname": connection.sockname,
     }
+
+
+def create_known_request(shared: dict[str, Any], message: RawRequestMessage, payload: WholeBody | KnownBody) -> Request:
+    """A request with a known head. Its base class would look at the address, which has no host. `shared` are the fields
+    that `share_fields` returns for its connection."""
+    request = Request.__new__(Request)
+    request.__dict__ = {
+        **shared,
+        "known_head": payload.head,
+        "_message": message,
+        "_payload": payload,
+        "_headers": message.headers,
+        "_method": message.method,
+        "_version": message.version,
+        "_rel_url": message.url,
+        "_cache": {},
+        "_state": {},
+    }
     return request
+
+
+def has_begun(request: BaseRequest) -> bool:
+    """Whether a part of its response was written."""
+    return (isinstance(request, Request) and request.has_own_output) or request.writer.output_size > 0
 
 
 def get_current_task(request: BaseRequest) -> asyncio.Task[Any] | None:

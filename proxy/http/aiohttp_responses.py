@@ -7,6 +7,7 @@ them, and the releases that have them.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping
 from typing import Any, cast
 
@@ -17,6 +18,8 @@ from aiohttp.http_writer import _serialize_headers
 from aiohttp.web_request import BaseRequest
 from aiohttp.web_response import REASON_PHRASES, StreamResponse
 from multidict import CIMultiDict
+
+from .aiohttp_request import Request
 
 __all__ = ["ChunkedResponse", "OwnHeadResponse", "SingleWriteResponse", "write_chunk", "write_chunk_now"]
 
@@ -66,7 +69,7 @@ class OwnHeadResponse(StreamResponse):
 
 
 class SingleWriteResponse(OwnHeadResponse):
-    """A head and a body of known length, in one write."""
+    """A head and a body of known length, in one write, which may wait for its turn (`write_turns`)."""
 
     def __init__(self, status: int, body: bytes, headers: dict[str, str]) -> None:
         super().__init__(status, headers)
@@ -76,7 +79,12 @@ class SingleWriteResponse(OwnHeadResponse):
     async def prepare(self, request: BaseRequest) -> None:
         """Send head and body, once. Raises ConnectionError."""
         if not self._is_sent:
-            _write(request, self._write_head(request) + self.body)
+            data = self._write_head(request) + self.body
+            transport = _begin_output(request)
+            if self._stays_open:
+                cast(Any, request.protocol).write_turns.write(transport, data)
+            else:
+                transport.write(data)
 
     async def send_in_slices(self, request: BaseRequest, size: int, begin: Callable[[], None]) -> None:
         """Send head and body in slices of `size` bytes, and call `begin` before each. The next one is not written
@@ -143,8 +151,13 @@ def write_chunk(request: BaseRequest, data: bytes) -> None:
 
 def _write(request: BaseRequest, data: bytes) -> None:
     """Write bytes of a response, its head included. Raises ConnectionError."""
+    _begin_output(request).write(data)
+
+
+def _begin_output(request: BaseRequest) -> asyncio.Transport:
+    """What takes the bytes of a response. Raises ConnectionError."""
     transport = request.transport
     if transport is None or transport.is_closing():
         raise ConnectionResetError("the client has left")
-    transport.write(data)
-    request.writer.output_size += len(data)
+    cast(Request, request).has_own_output = True
+    return transport

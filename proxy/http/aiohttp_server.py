@@ -17,7 +17,8 @@ from aiohttp.web_request import BaseRequest
 from multidict import CIMultiDict
 from yarl import URL
 
-from .aiohttp_connection import Application, Connection, Connections
+from .aiohttp_connection import Connection, Connections
+from .application import Application
 from .known_heads import KnownHeads
 from .large_reads import ReadTurns
 from .parser_errors import MOST_HEADERS

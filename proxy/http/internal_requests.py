@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable
 
-from .aiohttp_connection import Application
 from .aiohttp_server import HttpServer
+from .application import Application
 
 __all__ = ["serve_without_client"]
 

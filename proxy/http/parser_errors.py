@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 
 from aiohttp.http_exceptions import LineTooLong
+from aiohttp.web_protocol import _ErrInfo
 
 from dragoman.adapters.faults import Fault
 
-__all__ = ["MOST_HEADERS", "to_fault"]
+__all__ = ["MOST_HEADERS", "to_error_info", "to_fault"]
 
 MOST_HEADERS = 100
 """The header lines that a request may have."""
@@ -36,3 +37,8 @@ def to_fault(status: int, exc: BaseException | None) -> Fault:
         text = "this is TLS, and this address speaks plain HTTP: a client's base address must begin with http://"
         return Fault("invalid_request", text, code="bad_http")
     return Fault("invalid_request", "this is not valid HTTP/1.1", code="bad_http")
+
+
+def to_error_info(fault: Fault) -> _ErrInfo:
+    """What aiohttp has in place of a request that its parser rejects."""
+    return _ErrInfo(status=fault.status, exc=fault, message=fault.message)

@@ -5,7 +5,8 @@ protocol parses responses and pauses an upstream that sends faster than we read.
 cookies, redirects, middlewares, timers and a writing task for each request cost more than everything else.
 
     connect   an idle connection (`IdleConnections`) or a new one
-    send      head and body in one write; the transport keeps what the upstream does not take at once
+    send      head and body in one write, which may wait for its turn (`write_turns`); the transport keeps what the
+              upstream does not take at once
     reply     one that comes in a single read is read at once (`whole_reply`), every other one by aiohttp's parser
     head      the first one that is not interim (1xx) is the answer's; it may come before the request is sent. After
               16 interim ones, or as many unread messages, the upstream is given up
@@ -38,6 +39,7 @@ from yarl import URL
 
 from dragoman.adapters.call import Headers
 from dragoman.proxy.http.large_reads import BoundedReads
+from dragoman.proxy.http.write_turns import WriteTurns, find_write_turns
 
 from .aiohttp_protocol import (
     MOST_INTERIM,
@@ -87,7 +89,9 @@ class HttpClient:
         address, proxy_headers = split_credentials(proxy)
         self._connector = connector
         self._idle = IdleConnections[Connection](idle)
-        self._peer = _Peer("POST", origin, loop=asyncio.get_running_loop(), proxy=address, proxy_headers=proxy_headers)
+        loop = asyncio.get_running_loop()
+        self._turns = find_write_turns(loop)
+        self._peer = _Peer("POST", origin, loop=loop, proxy=address, proxy_headers=proxy_headers)
         self._timeout = aiohttp.ClientTimeout(total=None, sock_connect=connect_timeout)
         self.host: str = self._peer.headers["Host"]
         is_relayed = address is not None and not self._peer.is_ssl()
@@ -104,7 +108,7 @@ class HttpClient:
             connection = await self._connect()
             is_new = isinstance(connection.protocol, ResponseProtocol)  # others lead to processes of the proxy
         try:
-            _send_request(connection, head, body)
+            _send_request(connection, head, body, self._turns)
             protocol = connection.protocol
             if isinstance(protocol, ResponseProtocol) and (reply := await protocol.read_whole()) is not None:
                 _release(connection, self._idle)
@@ -225,7 +229,7 @@ def _release(connection: Connection, idle: IdleConnections[Connection]) -> None:
         idle.put(connection)
 
 
-def _send_request(connection: Connection, head: bytes, body: bytes) -> None:
+def _send_request(connection: Connection, head: bytes, body: bytes, turns: WriteTurns) -> None:
     protocol, transport = connection.protocol, connection.transport
     if protocol is None or transport is None or transport.is_closing():
         raise aiohttp.ServerDisconnectedError
@@ -234,7 +238,7 @@ def _send_request(connection: Connection, head: bytes, body: bytes) -> None:
     else:
         protocol.set_response_params(**RESPONSE_PARAMETERS)
     if len(body) <= _JOINED:
-        transport.write(head + body)
+        turns.write(transport, head + body)
     else:
         transport.writelines((head, body))
 

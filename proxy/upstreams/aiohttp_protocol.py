@@ -16,6 +16,7 @@ from aiohttp.client_proto import ResponseHandler
 from aiohttp.http_exceptions import HttpProcessingError
 
 from dragoman.proxy.http.aiohttp_bodies import ShortQueue, forget_chunks, take_available
+from dragoman.proxy.http.write_turns import find_write_turns
 
 from .chunks import BadChunk, ChunkReader, find_chunks
 from .whole_reply import WholeReply, read_whole_reply
@@ -89,6 +90,7 @@ class ResponseProtocol(ResponseHandler):
     """aiohttp's protocol, except that
 
     - it resumes reading only if reading is paused: a body asks for it after every read;
+    - it is not used again if a response came before the request was sent;
     - it gives up an upstream that sends response after response: nobody waits for more than one, and for the few
       interim ones before it;
     - its `delivery` learns when something was received, or nothing will be;
@@ -111,6 +113,7 @@ class ResponseProtocol(ResponseHandler):
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         super().__init__(loop)
         self._buffer = cast("deque[Any]", ShortQueue())
+        self._turns = find_write_turns(loop)
 
     @property
     def should_close(self) -> bool:
@@ -120,6 +123,8 @@ class ResponseProtocol(ResponseHandler):
 
     def data_received(self, data: bytes) -> None:
         if self._first_read is not None:
+            if self.transport is not None and self._turns.has_waiting(self.transport):
+                self.force_close()  # this is no answer to the request, which is not sent: another answer will come
             reply = read_whole_reply(data)
             self._begin_response(reply)
             if reply is not None:

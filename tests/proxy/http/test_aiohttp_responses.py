@@ -12,6 +12,7 @@ from aiohttp.http import HttpVersion
 from aiohttp.web_request import BaseRequest
 
 from dragoman.proxy.http.aiohttp_responses import ChunkedResponse, SingleWriteResponse
+from dragoman.proxy.http.write_turns import find_write_turns
 
 
 class Wire(asyncio.Transport):
@@ -36,9 +37,8 @@ def wire() -> Wire:
 
 def make_request(wire: Wire, version: HttpVersion = HttpVersion11, *, keep_alive: bool = True) -> BaseRequest:
     """What a response asks of a request."""
-    request: Any = SimpleNamespace(
-        version=version, keep_alive=keep_alive, transport=wire, writer=SimpleNamespace(output_size=0)
-    )
+    protocol = SimpleNamespace(write_turns=find_write_turns(asyncio.get_running_loop()))
+    request: Any = SimpleNamespace(version=version, keep_alive=keep_alive, transport=wire, protocol=protocol)
     return cast(BaseRequest, request)
 
 

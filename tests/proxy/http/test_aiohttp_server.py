@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Callable
 
 import pytest
@@ -12,18 +13,23 @@ from aiohttp.web_response import Response, StreamResponse
 from dragoman.adapters.faults import Fault
 from dragoman.proxy.http.aiohttp_responses import SingleWriteResponse
 from dragoman.proxy.http.aiohttp_server import HttpServer
+from dragoman.proxy.http.write_turns import find_write_turns
 
-_LARGE = 8 * 1024 * 1024
+_SMALL, _LARGE = 1024, 8 * 1024 * 1024
 
 
 class CountingApplication:
-    """Answers with the number of bytes in the body, which it reads slowly."""
+    """Answers with the number of bytes in the body, after a call of `on_answer`. It reads large bodies slowly."""
+
+    on_answer: Callable[[], object] = staticmethod(lambda: None)
 
     async def handle(self, request: BaseRequest) -> StreamResponse:
         size = 0
         while part := await request.content.readany():
             size += len(part)
-            await asyncio.sleep(0)
+            if size > _SMALL:
+                await asyncio.sleep(0)
+        self.on_answer()
         return SingleWriteResponse(200, str(size).encode(), {"X-Of": "one write"})
 
     def reject(self, request: BaseRequest, fault: Fault) -> Response:
@@ -34,8 +40,15 @@ class CountingApplication:
 
 
 @pytest.fixture
-async def server() -> HttpServer:
-    return HttpServer(CountingApplication(), 5.0)
+def application() -> CountingApplication:
+    return CountingApplication()
+
+
+@pytest.fixture(params=[0, 100], ids=["few", "many"])
+async def server(request: pytest.FixtureRequest, application: CountingApplication) -> HttpServer:
+    """A server that answers few requests, or many others at the same time, so that what it writes waits for a turn."""
+    find_write_turns(asyncio.get_running_loop()).in_progress = request.param
+    return HttpServer(application, 5.0)
 
 
 @pytest.fixture
@@ -90,6 +103,35 @@ async def test_the_response_says_what_happens_to_the_connection(
     received = await exchange(port, post(b"ab", version, header))
     assert received.startswith(b"HTTP/" + version + b" 200 OK\r\n")
     assert received.count(b"Connection") == received.count(connection or b"Connection:") == bool(connection)
+
+
+async def test_requests_that_come_together_are_answered_in_their_order(port: int) -> None:
+    """The last one closes the connection, after its answer."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(post(b"a"))  # its head is known afterwards
+    assert await reader.readuntil(b"\r\n\r\n1")
+    bodies = [b"a" * size for size in (2, 33, 444)]
+    writer.write(b"".join(map(post, bodies)) + post(b"a" * 5, b"1.1", b"Connection: close"))
+    received = await asyncio.wait_for(reader.read(), 5)
+    assert re.findall(rb"\r\n\r\n(\d+)", received.replace(b"HTTP", b" HTTP")) == [b"2", b"33", b"444", b"5"]
+    writer.close()
+
+
+@pytest.mark.parametrize("is_idle", [True, False])
+async def test_a_connection_that_is_closed_gets_what_waits_for_it(
+    application: CountingApplication, server: HttpServer, port: int, is_idle: bool
+) -> None:
+    loop = asyncio.get_running_loop()
+    application.on_answer = lambda: loop.call_soon(server.close_idle_connections) if is_idle else close_all(server)
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(post(b"ab"))
+    assert (await asyncio.wait_for(reader.read(), 5)).endswith(b"\r\n\r\n2")
+    writer.close()
+
+
+def close_all(server: HttpServer) -> None:
+    for connection in server.connections:
+        connection.close()
 
 
 async def test_a_body_larger_than_the_buffers_arrives_whole(port: int) -> None:

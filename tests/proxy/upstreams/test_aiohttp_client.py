@@ -10,7 +10,9 @@ import pytest
 from aiohttp.http_exceptions import HttpProcessingError
 from yarl import URL
 
+from dragoman.proxy.http.write_turns import find_write_turns
 from dragoman.proxy.upstreams.aiohttp_client import Connector, HttpClient, HttpResponse
+from dragoman.proxy.upstreams.whole_reply import WholeReply
 from tests.proxy.scripted_upstream import StartUpstream, Upstream
 
 HEAD = b"POST / HTTP/1.1\r\nHost: h\r\nContent-Length: %d\r\n\r\n"
@@ -21,8 +23,10 @@ MIB = 1024 * 1024
 Connect = Callable[..., HttpClient]
 
 
-@pytest.fixture
-async def connect() -> AsyncIterator[Connect]:
+@pytest.fixture(params=[0, 100], ids=["few", "many"])
+async def connect(request: pytest.FixtureRequest) -> AsyncIterator[Connect]:
+    """Makes clients of a proxy that answers few requests, or many, so that what it writes waits for a turn."""
+    find_write_turns(asyncio.get_running_loop()).in_progress = request.param
     clients: list[HttpClient] = []
 
     def make(upstream: Upstream, idle: float = 10) -> HttpClient:
@@ -212,3 +216,30 @@ async def test_of_a_body_that_nobody_reads_little_is_taken(upstream: StartUpstre
     assert len(await response.content.readexactly(8_000_000)) == 8_000_000
     response.close()
     await client.close()
+
+
+async def test_a_connection_is_not_used_again_if_a_response_comes_before_the_request_is_sent(
+    upstream: StartUpstream,
+) -> None:
+    up = await upstream(OK, "keep")
+    loop = asyncio.get_running_loop()
+    turns = find_write_turns(loop)
+    client = HttpClient(URL(f"http://127.0.0.1:{up.port}/"), Connector(limit=0), 5)
+    assert await asked_whole(client) == b"ok"
+    (connection,) = connections = [one for one, _ in client._idle._waiting]
+    turns.in_progress = 100
+    task = asyncio.create_task(asked_whole(client))
+    await asyncio.sleep(0)  # the request waits for the next turn
+    protocol = connection.protocol
+    assert protocol is not None and up.requests[1:] == []
+    protocol.data_received(OK.replace(b"ok", b"no"))
+    assert await task == b"no"
+    assert len(client._idle) == 0
+    assert connections[0].closed
+    await client.close()
+
+
+async def asked_whole(client: HttpClient) -> bytes:
+    reply = await client.send(HEAD % 2, b"{}")
+    assert isinstance(reply, WholeReply)
+    return reply.body
