@@ -22,7 +22,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from _cases import CASES
-from _processes import free_port, run_process, wait_until_listening
+from _processes import REALTIME, free_port, run_first, run_process, wait_until_listening
 from _rows import Row, dragoman_config, measure_case, run_provider, split_cores
 
 __all__: list[str] = []
@@ -37,6 +37,8 @@ def main() -> None:
     options = parse_arguments()
     cores = split_cores()
     os.sched_setaffinity(0, cores.load)
+    if options.realtime:
+        run_first()
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         upstream, _ = stack.enter_context(run_provider(cores))
@@ -60,6 +62,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--seconds", type=float, default=1.0, help="length of one measurement (default 1)")
     parser.add_argument("--rounds", type=int, default=15, help="measurements of each case (default 15)")
     parser.add_argument("--cases", nargs="+", choices=CASES, help="measure only these cases")
+    parser.add_argument("--realtime", action="store_true", help=REALTIME)
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write every measurement to FILE")
     return parser.parse_args()
 

@@ -24,7 +24,6 @@ import argparse
 import gc
 import http.client
 import json
-import os
 import random
 import statistics
 import subprocess
@@ -44,7 +43,7 @@ from pathlib import Path
 
 import orjson
 
-from bench._processes import free_port, run_process, wait_until_listening
+from bench._processes import REALTIME, free_port, run_first, run_process, wait_until_listening
 from dragoman.adapters.call import Call, Target
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.json_structure import VALUE_LIMIT
@@ -116,7 +115,7 @@ def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--bodies", type=int, default=10_000, help="how many bodies to send (default 10000)")
     parser.add_argument("--seed", type=int, default=1, help="which bodies (default 1)")
-    parser.add_argument("--realtime", action="store_true", help="let no other program on the machine count; for root")
+    parser.add_argument("--realtime", action="store_true", help=REALTIME)
     parser.add_argument("--pause", type=float, default=0.0, help="seconds between two bodies (default 0)")
     return parser.parse_args()
 
@@ -124,7 +123,7 @@ def parse_arguments() -> argparse.Namespace:
 def prefer(process: subprocess.Popen[bytes], realtime: bool) -> None:
     """Run a process that has just started before all others."""
     if realtime:
-        os.sched_setscheduler(process.pid, os.SCHED_RR, os.sched_param(1))
+        run_first(process.pid)
 
 
 def start_proxy(stack: ExitStack, folder: Path, realtime: bool) -> tuple[int, subprocess.Popen[bytes]]:

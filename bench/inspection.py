@@ -30,7 +30,7 @@ from urllib.request import urlopen
 
 from _cases import CASES
 from _intervals import estimate_median
-from _processes import free_port, run_process, wait_until_listening
+from _processes import REALTIME, free_port, run_first, run_process, wait_until_listening
 from _rows import Row, dragoman_config, measure_case, run_provider, send_requests, split_cores
 
 __all__: list[str] = []
@@ -55,6 +55,8 @@ def main() -> None:
     options = parse_arguments()
     cores = split_cores()
     os.sched_setaffinity(0, cores.load)
+    if options.realtime:
+        run_first()
     rows = {name: Row(name, cases=tuple(options.cases)) for name in WAYS}
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
@@ -72,6 +74,7 @@ def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--seconds", type=float, default=0.5, help="length of one measurement (default 0.5)")
     parser.add_argument("--rounds", type=int, default=21, help="pairs of measurements of each case (default 21)")
+    parser.add_argument("--realtime", action="store_true", help=REALTIME)
     parser.add_argument("--cases", nargs="+", choices=CASES, default=["whole", "paced", "burst"])
     return parser.parse_args()
 

@@ -28,7 +28,7 @@ from typing import Any
 from _cases import CASES, build_request
 from _flames import profile_load, summarize_stacks
 from _native import CACHE, build_program
-from _processes import free_port, run_process
+from _processes import REALTIME, free_port, run_first, run_process
 from _rows import Cores, Row, measure_case, measure_growth, read_memory_mb, run_provider, split_cores, wait_until_idle
 from _side_page import write_page
 from _side_tables import describe_case, write_report, write_table
@@ -49,6 +49,8 @@ def main() -> None:
         sys.exit("bench/side_by_side.py reads processor time from /proc/PID/task/*/schedstat: run it on Linux.")
     cores = split_cores()
     os.sched_setaffinity(0, cores.load)
+    if options.realtime:
+        run_first()
     keep_bytecode()
     if build_program("load") is None:
         print("no C compiler: Python makes the load, without the open loop and with less exact times", file=sys.stderr)
@@ -83,6 +85,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument(
         "--quick", action="store_true", help="two minutes: short measurements, few rounds, without direct and bare"
     )
+    parser.add_argument("--realtime", action="store_true", help=REALTIME)
     parser.add_argument("--growth", action="store_true", help="also the memory after 100,000 requests")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write every measurement to FILE")
     parser.add_argument("--add", action="store_true", help="add the rounds to those that FILE has from earlier runs")
