@@ -56,10 +56,14 @@ class WriteTurns:
 
     def _write_all(self) -> None:
         """Write everything, except to connections that were closed meanwhile."""
-        waiting, self._waiting = self._waiting, {}
-        for transport, data in waiting.items():
-            if not transport.is_closing():
-                transport.write(data)
+        waiting, self._waiting = iter(self._waiting.items()), {}
+        try:
+            for transport, data in waiting:
+                if not transport.is_closing():
+                    transport.write(data)
+        finally:
+            for transport, data in waiting:  # only if a write has failed
+                self.write(transport, data)
 
 
 _latest: WriteTurns | None = None  # a process has one event loop

@@ -17,12 +17,14 @@ class Wire:
     def __init__(self, written: list[tuple[str, bytes]], name: str) -> None:
         self._written = written
         self._name = name
-        self.is_closed = False
+        self.is_closed = self.fails = False
 
     def is_closing(self) -> bool:
         return self.is_closed
 
     def write(self, data: bytes) -> None:
+        if self.fails:
+            raise RuntimeError("it is broken")
         self._written.append((self._name, data))
 
 
@@ -88,3 +90,19 @@ async def test_nothing_is_written_to_what_was_closed_meanwhile(
     await asyncio.sleep(0)
     assert written == []
     assert not turns.has_waiting(wire)
+
+
+async def test_a_write_that_fails_keeps_no_other_one_from_being_made(
+    turns: WriteTurns, written: list[tuple[str, bytes]]
+) -> None:
+    turns.in_progress = MANY
+    broken = Wire(written, "a")
+    broken.fails = True
+    errors: list[dict[str, object]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: errors.append(context))
+    for wire in (broken, Wire(written, "b"), Wire(written, "c")):
+        turns.write(wire, b"1")
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    assert written == [("b", b"1"), ("c", b"1")]
+    assert [str(error["exception"]) for error in errors] == ["it is broken"]
