@@ -114,7 +114,7 @@ class StreamReader(Protocol):
 
     @property
     def usage(self) -> JsonObject | None:
-        """The token counts of a stream that has ended, in canonical form; None if its chunks have them, or none."""
+        """The token counts of a stream that has ended, in canonical form; None if the provider has named none."""
 
     @property
     def has_ended(self) -> bool:

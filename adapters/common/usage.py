@@ -7,7 +7,7 @@ from typing import Any
 from dragoman.adapters.call import JsonObject
 from dragoman.adapters.counts import is_count
 
-__all__ = ["NO_COUNTS", "UNASKED_USAGE", "UsageTally", "normalize_usage", "sum_usage"]
+__all__ = ["NO_COUNTS", "UNASKED_USAGE", "UsageTally", "normalize_usage", "select_counts", "sum_usage"]
 
 NO_COUNTS = "it lacks token counts"
 UNASKED_USAGE = "the client did not ask for the usage of a stream"
@@ -44,6 +44,17 @@ def normalize_usage(reported: Any) -> JsonObject | None:
     if is_count(thought):
         usage["completion_tokens_details"] = {"reasoning_tokens": thought, **usage.get("completion_tokens_details", {})}
     return usage
+
+
+def select_counts(reported: Any) -> JsonObject:
+    """The counts of a usage under the provider's names, those of its details included; empty if it has none."""
+    found: JsonObject = {}
+    for name, value in reported.items() if isinstance(reported, dict) else ():
+        if is_count(value):
+            found[name] = value
+        elif counts := select_counts(value):
+            found[name] = counts
+    return found
 
 
 def sum_usage(usages: list[JsonObject]) -> JsonObject:

@@ -33,6 +33,7 @@ from dragoman.adapters.common.finish_words import has_finished
 from dragoman.adapters.common.reply_rules import ReplyRules
 from dragoman.adapters.common.stream_items import ItemClass, classify_item
 from dragoman.adapters.common.stream_reader import StreamReaderBase
+from dragoman.adapters.common.usage import select_counts
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.streams import Chunk, Output
 from dragoman.adapters.validation import load_validator
@@ -115,6 +116,8 @@ class MessagesStreamReader(StreamReaderBase):
         return [*opening, *take(self._normalizer, body, raw)]
 
     def _handle_start(self, body: JsonObject, raw: bytes | None) -> list[Output]:
+        message = body.get("message")
+        self._add_counts(message.get("usage") if isinstance(message, dict) else None)
         return self._handle_event(body, raw, MessagesEventNormalizer.start)
 
     def _handle_another_start(self, body: JsonObject, raw: bytes | None) -> list[Output]:
@@ -124,6 +127,7 @@ class MessagesStreamReader(StreamReaderBase):
         return self._handle_event(body, raw, MessagesEventNormalizer.add_block_event)
 
     def _handle_delta(self, body: JsonObject, raw: bytes | None) -> list[Output]:
+        self._add_counts(body.get("usage"))
         if not self._normalizes:
             self._track_stop_reason(body)
         return self._handle_event(body, raw, MessagesEventNormalizer.add_delta)
@@ -134,6 +138,11 @@ class MessagesStreamReader(StreamReaderBase):
 
     def _handle_other(self, body: JsonObject, raw: bytes | None) -> list[Output]:
         return self._handle_event(body, raw, MessagesEventNormalizer.pass_on)
+
+    def _add_counts(self, usage: Any) -> None:
+        """Keep the counts of an event, which replace those of earlier ones: some clients get no event with them."""
+        if counts := select_counts(usage):
+            self.usage = {**(self.usage or {}), **counts}
 
     def _track_stop_reason(self, body: JsonObject) -> None:
         """Note the stop reason, for policies that leave events unchanged. Raises Fault if it reports a failure."""

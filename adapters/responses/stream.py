@@ -30,6 +30,7 @@ from dragoman.adapters.common.reply_rules import ReplyRules
 from dragoman.adapters.common.stream_changes import StreamChanges
 from dragoman.adapters.common.stream_items import ItemClass, classify_item
 from dragoman.adapters.common.stream_reader import StreamReaderBase
+from dragoman.adapters.common.usage import select_counts
 from dragoman.adapters.streams import Chunk, Output
 from dragoman.adapters.validation import load_validator
 
@@ -81,6 +82,8 @@ class ResponsesStreamReader(StreamReaderBase):
         return [*self._normalizer.normalize(body, raw, remember=not self._validates_natively)]
 
     def _handle_last(self, body: JsonObject, raw: bytes | None) -> list[Output]:
+        response = body.get("response")
+        self.usage = select_counts(response.get("usage") if isinstance(response, dict) else None) or None
         outputs = self._handle_event(body, raw)
         self._completeness.finish()
         return outputs + self._conclude()

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from dragoman.adapters.common.usage import UsageTally, normalize_usage
+from dragoman.adapters.common.usage import UsageTally, normalize_usage, select_counts
 
 
 @pytest.mark.parametrize(
@@ -88,3 +88,10 @@ def test_an_event_of_its_own_is_the_whole() -> None:
     total = tally.total()
     assert total is not None
     assert total["completion_tokens"] == 8
+
+
+def test_only_counts_are_selected() -> None:
+    details = {"cached_tokens": 2, "note": "x"}
+    reported = {"input_tokens": 3, "details": details, "tier": "standard", "odd": -1, "none": None, "empty": {"a": "b"}}
+    assert select_counts(reported) == {"input_tokens": 3, "details": {"cached_tokens": 2}}
+    assert [select_counts(other) for other in (None, [1], "x")] == [{}, {}, {}]

@@ -211,3 +211,51 @@ async def test_what_a_bridge_asks_for_is_left_out_too(proxy: StartProxy, upstrea
             assert answer.status == 200
             assert "response.completed" in await answer.text()
     assert ["stream_options" in sent for sent in up.bodies] == [True, False, False]
+
+
+def encode_events(*events: JsonObject) -> bytes:
+    return b"".join(chunked(*(b"data: " + json.dumps(one).encode() + b"\n\n" for one in events)))
+
+
+MESSAGE: JsonObject = {"id": "x", "type": "message", "role": "assistant", "model": "up", "content": []}
+MESSAGES = encode_events(
+    {"type": "message_start", "message": {**MESSAGE, "usage": {"input_tokens": 9, "output_tokens": 1}}},
+    {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}},
+    {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "hello"}},
+    {"type": "content_block_stop", "index": 0},
+    {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 2}},
+    {"type": "message_stop"},
+)
+RESPONSES = encode_events(
+    {"type": "response.created", "response": {"id": "r", "object": "response", "status": "in_progress", "output": []}},
+    {
+        "type": "response.completed",
+        "response": {
+            "id": "r",
+            "object": "response",
+            "status": "completed",
+            "output": [
+                {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "hello"}]},
+            ],
+            "usage": {"input_tokens": 9, "output_tokens": 2, "total_tokens": 11},
+        },
+    },
+)
+
+
+@pytest.mark.parametrize("calls", [1, 2])
+@pytest.mark.parametrize(
+    ("protocol", "dialect", "stream"),
+    [("messages", "anthropic", MESSAGES), ("responses", "openai", RESPONSES)],
+    ids=("messages", "responses"),
+)
+async def test_tokens_of_streams_in_another_protocol_are_known(
+    proxy: StartProxy, upstream: StartUpstream, protocol: str, dialect: str, stream: bytes, calls: int
+) -> None:
+    up = await upstream(stream)
+    providers = {"p0": {"dialect": dialect, "base_url": f"http://127.0.0.1:{up.port}", "protocols": [protocol]}}
+    p = await start(proxy, up, providers=providers)
+    assert read_text(answer := await p.ask(stream=True, n=calls)) == "hello" * calls
+    assert b"usage" not in answer.text
+    (line,) = await p.exchanges()
+    assert (line["tokens_in"], line["tokens_out"]) == (9 * calls, 2 * calls)
