@@ -94,6 +94,7 @@ class Gateway:
         self.inspector = Inspector(server.inspect, server.inspect_bytes, is_used=can_serve_page(first.config))
         self.journal = Journal(log, metrics, self.inspector, tracing, usage.ledger, call_later)
         self.usage = usage
+        self._metrics = metrics
         self._mask = mask
         self.page = Page(self, self.inspector, mask)
         self._page_access = PageAccess()
@@ -156,6 +157,8 @@ class Gateway:
         seen = {"request_id": headers["x-request-id"], "method": request.method, "path": get_path(request)[:MAX_PATH]}
         line = {**seen, "client": request.remote, "status": reply.status, "fault": fault.code or fault.kind}
         self.log.write_event(find_level(fault), "refused", {**line, "message": fault.message})
+        if self._metrics is not None and fault.owner == "proxy":
+            self._metrics.count_refusal(route.dialect.name, route.protocol, fault, reply.status)
         return response
 
     def reject(self, request: BaseRequest, fault: Fault) -> Response:

@@ -11,6 +11,8 @@ from collections import defaultdict
 from collections.abc import Callable
 from typing import TypeAlias
 
+from dragoman.adapters.faults import Fault
+
 from .record import ExchangeRecord
 
 __all__ = ["Counter", "ExchangeMetrics", "Histogram", "Labels"]
@@ -105,6 +107,11 @@ class ExchangeMetrics:
             self._retries.add((model,), record.attempts - 1)
         self._count_tokens(record, model, target)
         self._measure(record, (record.protocol, target))
+
+    def count_refusal(self, dialect: str, protocol: str, fault: Fault, status: int) -> None:
+        """Count a request that has no exchange, because of the proxy: overload, a stop, a defect."""
+        self._requests.add((dialect, protocol, "", "fault", str(status), ""))
+        self._faults.add((fault.owner, fault.kind, fault.code or "", ""))
 
     def _count_tokens(self, record: ExchangeRecord, model: str, target: str) -> None:
         counts = record.tokens

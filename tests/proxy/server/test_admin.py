@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import shutil
 import subprocess
@@ -42,6 +43,25 @@ async def read_samples(p: Proxy) -> dict[str, dict[str, float]]:
             if not sample.name.endswith("_bucket"):
                 found.setdefault(sample.name, {})[labels] = sample.value
     return found
+
+
+async def test_requests_that_the_proxy_refuses_are_counted(proxy: StartProxy, upstream: StartUpstream) -> None:
+    """The alert about overload looks for them. What clients do wrong without reaching an exchange does not count."""
+    up = await upstream("hang")
+    p = await proxy(up, server={"admin_port": 0, "limits": {"in_flight": 1}})
+    running = asyncio.create_task(p.ask())
+    for _ in range(500):
+        if up.requests:
+            break
+        await asyncio.sleep(0.01)
+    assert (await p.ask()).status == 503
+    async with p.session.post(f"{p.running.url}/nothing") as answer:
+        assert answer.status == 404
+    found = await read_samples(p)
+    assert {" ".join(labels.split()) for labels in found["dragoman_requests_total"]} == {"openai fault chat 503"}
+    assert {" ".join(labels.split()) for labels in found["dragoman_faults_total"]} == {"overloaded overloaded proxy"}
+    running.cancel()
+    await asyncio.wait([running])
 
 
 async def test_exchanges_are_counted(proxy: StartProxy, upstream: StartUpstream, wire: Wire) -> None:
