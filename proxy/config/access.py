@@ -61,10 +61,11 @@ def _check_budgets(document: Document) -> None:
     """Warn about budgets that count nothing, or that a restart forgets."""
     targets = [target for name in document.mapping("models") for target in document.items("models", name, "targets")]
     has_prices = any(isinstance(target.value, dict) and "price" in target.value for target in targets)
+    lacks_prices = bool(targets) and not has_prices  # a broken section is empty
     for position, _ in enumerate(document.items("keys")):
         budget = document.mapping("keys", position, "budget")
         path = ("keys", position, "budget")
-        if not has_prices and (name := next((one for one in budget if one.startswith("cost_")), None)):
+        if lacks_prices and (name := next((one for one in budget if one.startswith("cost_")), None)):
             message, hint = "no target has a price, so nothing counts for this budget", "set price of the targets"
             document.add_problem((*path, name), "no-price", message, hint=hint, severity="warning", at_key=True)
         if budget and (kind := document.text("store", "kind")) in ("memory", "none"):
