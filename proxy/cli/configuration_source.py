@@ -66,9 +66,9 @@ class ConfigurationSource:
             raise ConfigErrors([self._describe_failure(text)])
         if ended.returncode:
             raise RuntimeError(f"the configuration could not be read: {ended.stderr.decode(errors='replace')[-2000:]}")
-        checked, problems = pickle.loads(ended.stdout)
+        checked, problems, files = pickle.loads(ended.stdout)
         if checked is None:
-            raise ConfigErrors(problems)
+            raise ConfigErrors(problems, files)
         read: CheckedConfig = checked
         return replace(read, warnings=(*problems, *read.warnings))
 
@@ -83,15 +83,18 @@ class ConfigurationSource:
 
 
 def main() -> None:
-    """Read the configuration that standard input names. Write it to standard output, or None, and the problems."""
+    """Read the configuration that standard input names. Write it to standard output, or None, the problems, and the
+    files that a configuration with errors names."""
     source = pickle.load(sys.stdin.buffer)
     problems: list[Problem] = []
+    files: Sequence[Path] = ()
     try:
         checked = source.read(problems.extend)
     except ConfigErrors as errors:
         checked = None
         problems += errors.problems
-    pickle.dump((checked, problems), sys.stdout.buffer)
+        files = errors.files
+    pickle.dump((checked, problems, files), sys.stdout.buffer)
 
 
 if __name__ == "__main__":

@@ -56,7 +56,7 @@ def _check_document(document: Document, env: Mapping[str, str], folder: Path, in
     check_models(document)
     check_timeouts(document, "timeouts")
     check_store(document)
-    problems = ConfigErrors(document.problems)
+    problems = ConfigErrors(document.problems, document.files)
     if config is None or any(problem.severity == "error" for problem in problems.problems):
         raise problems
     files = (*document.files, *_list_certificates(config))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal, TypeAlias
 
 __all__ = ["ConfigErrors", "Format", "Problem", "Severity", "Span", "render"]
@@ -56,9 +57,11 @@ class Problem:
 
 
 class ConfigErrors(Exception):
-    """The configuration is invalid. `problems` has every problem, warnings included, in the order of the file."""
+    """The configuration is invalid. `problems` has every problem, warnings included, in the order of the file; `files`
+    are those that it names, as far as they are known."""
 
-    def __init__(self, problems: Sequence[Problem]) -> None:
+    def __init__(self, problems: Sequence[Problem], files: Sequence[Path] = ()) -> None:
+        self.files = tuple(files)
         self.problems = sorted(problems, key=lambda problem: (problem.line, problem.column))
         super().__init__(render(self.problems))
 

@@ -210,6 +210,7 @@ def resolve_files(document: Document, folder: Path) -> None:
         try:
             _try_read(file, path)
         except OSError as error:
+            document.files.append(file)
             document.add_problem(path, "unreadable", f"cannot read {shown}: {error.strerror}")
         except BadKeyFile as error:
             document.add_problem(path, "bad-key-file", f"{shown} does not contain a valid key: {error}")

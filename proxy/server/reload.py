@@ -123,6 +123,7 @@ class Reloader:
                 self._files = checked.files
                 await self._apply(checked, cause)
             except ConfigErrors as error:
+                self._files = list(dict.fromkeys((*self._files, *error.files)))  # one that is missing may come later
                 self._fail(cause, [_describe(problem) for problem in error.problems if problem.severity == "error"])
                 self._warn(problem for problem in error.problems if problem.severity == "warning")
             except StartError as error:
@@ -209,7 +210,7 @@ class Reloader:
                 known = {}
                 continue
             found = await asyncio.to_thread(_read_stamps, self._files)
-            changed = [path for path, stamp in found.items() if path in known and known[path] != stamp]
+            changed = [path for path, stamp in found.items() if self._has_changed(path, stamp, known)]
             if not changed:
                 known = found
                 continue
@@ -217,6 +218,13 @@ class Reloader:
             if await asyncio.to_thread(_read_stamps, self._files) == found:
                 known = found
                 await self.reload(f"{changed[0].name} changed")
+
+    def _has_changed(self, path: Path, stamp: FileStamp | None, known: _Stamps) -> bool:
+        """Whether the file has another stamp than before; one that is new here, whether it was written since the
+        configuration that names it was read."""
+        if path in known:
+            return known[path] != stamp
+        return stamp is not None and stamp[3] > self.status.tried_at * 1e9
 
 
 def _read_stamps(files: Iterable[Path]) -> _Stamps:

@@ -448,6 +448,22 @@ async def test_a_changed_file_is_read_if_it_is_watched(tmp_path: Path) -> None:
             assert "|g2|g2" in (await ask(session, KEY))[1]
 
 
+async def test_files_that_a_bad_file_names_are_watched_too(tmp_path: Path) -> None:
+    """A secret may come after the configuration that needs it."""
+    watched = {"port": 0, "reload": "watch", "drain": {"delay": "1ms"}}
+    async with serve_file(tmp_path, generation(0, server=watched)) as served:
+        await asyncio.sleep(0.3)
+        changed = edited(generation(1, server=watched), "providers.p.api_key", "${file:late}")
+        served.write(changed)
+        await served.find_soon("reload_failed")
+        (tmp_path / "late").write_text("sk-late-0123456789")
+        assert (await served.find_soon("reloaded"))[0]["cause"] == "late changed"
+        served.write(edited(changed, "providers.p.tls", {"ca": "ca.pem"}))
+        await served.find_soon("reload_failed", 2)
+        (tmp_path / "ca.pem").write_text("no certificate")
+        assert (await served.find_soon("reload_failed", 3))[2]["cause"] == "ca.pem changed"
+
+
 async def test_requests_by_signal(served: Reloaded) -> None:
     served.write(generation(1))
     served.proxy.reloader.request("SIGHUP")
