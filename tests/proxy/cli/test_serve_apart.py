@@ -129,3 +129,11 @@ def wait_until_broken(writer: int) -> None:
             return
         time.sleep(0.01)
     pytest.fail("the reader still runs")
+
+
+def test_the_files_that_a_wrong_configuration_names_are_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("dragoman.yaml").write_text('keys: [{name: a, key: "${file:late}"}]\nmodels: {}\n')
+    with pytest.raises(ConfigErrors) as caught:
+        ConfigurationSource(None, None, False, None, None).read_again()
+    assert caught.value.files == (Path("late"),)
