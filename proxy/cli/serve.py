@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated, Literal
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from .configuration_source import ConfigurationSource
 from .options import DEFAULT_FILE, ConfigFile, EnvFile, Insecure, exit_on_config_errors, print_problems
 from .serve_apart import import_server
+
+if TYPE_CHECKING:
+    from dragoman.proxy.config.problems import Problem
 
 __all__ = ["serve"]
 
@@ -36,8 +41,8 @@ def serve(
     file = config or (DEFAULT_FILE if DEFAULT_FILE.exists() else None)
     source = ConfigurationSource(file, env_file, insecure, host, port)
     with exit_on_config_errors():
-        checked = source.read(print_problems)
-    print_problems(checked.warnings)
+        checked = source.read(_print_warnings)
+    _print_warnings(checked.warnings)
     arguments = {
         "config": checked.config,
         "insecure": insecure,
@@ -51,3 +56,9 @@ def serve(
         context.obj(arguments)
         return
     raise typer.Exit(import_server()(**arguments))
+
+
+def _print_warnings(problems: Sequence[Problem]) -> None:
+    """Print problems that are no errors. The proxy serves even if nothing can be printed, as on a full disk."""
+    with suppress(OSError):
+        print_problems(problems)

@@ -77,5 +77,6 @@ def _read(pipe: int) -> NoReturn:
     finally:
         for stream in (sys.stdout, sys.stderr):
             if stream is not None:
-                stream.flush()
+                with suppress(OSError):  # a full disk, or nobody reads
+                    stream.flush()
         os._exit(status)

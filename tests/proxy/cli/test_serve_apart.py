@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -13,6 +15,7 @@ import pytest
 from dragoman.proxy.cli import configuration_source
 from dragoman.proxy.cli.configuration_source import ConfigurationSource
 from dragoman.proxy.config.problems import ConfigErrors
+from tests.ports import find_free_port
 
 from .conftest import GOOD, MAIN, run_python
 from .test_main import interrupt, open_for_writing
@@ -40,6 +43,30 @@ def test_it_serves_on_any_number_of_cores(script: str, empty_folder: Path) -> No
 def list_children(process: int) -> list[str]:
     """The process ids of what a process has started, zombies included."""
     return Path(f"/proc/{process}/task/{process}/children").read_text().split()
+
+
+def test_warnings_that_cannot_be_printed_are_no_reason_not_to_serve(empty_folder: Path) -> None:
+    """As with a log on a full disk."""
+    port = find_free_port()
+    settings = f"server: {{port: {port}, drain: {{delay: 1ms}}}}\nstore: {{kind: none}}\n"
+    warned = GOOD.replace("/v1", "")
+    assert warned != GOOD
+    (empty_folder / "dragoman.yaml").write_text(settings + warned)
+    with open("/dev/full", "wb") as full, subprocess.Popen([sys.executable, *SERVE], stderr=full) as process:
+        try:
+            wait_for_port(port, process)
+            process.terminate()
+            assert process.wait(60) == 0
+        finally:
+            process.kill()
+
+
+def wait_for_port(port: int, process: subprocess.Popen[bytes]) -> None:
+    while process.poll() is None:
+        with suppress(OSError), socket.create_connection(("127.0.0.1", port)):
+            return
+        time.sleep(0.02)
+    raise AssertionError(f"it ended with status {process.returncode}")
 
 
 def test_warnings_and_errors_are_printed_once(empty_folder: Path) -> None:
