@@ -35,11 +35,12 @@ class Filter:
         return self == Filter()
 
     def accepts(self, line: Mapping[str, Any]) -> bool:
-        """Whether the line of an event is shown. If anything is left out, only exchanges are shown."""
+        """Whether the line of an event is shown. If anything is left out, only exchanges are shown, and by their status
+        requests that were refused without one."""
         if self.takes_all:
             return True
         return (
-            line.get("event") == "exchange"
+            (line.get("event") == "exchange" or (line.get("event") == "refused" and bool(self.statuses)))
             and (not self.models or any(fnmatchcase(str(line.get("model", "")), one) for one in self.models))
             and (not self.statuses or any(_has_status(line.get("status"), one) for one in self.statuses))
             and self.outcome in (None, line.get("outcome"))

@@ -33,6 +33,7 @@ LOG = "".join(
         ),
         line(model="slower", status=429, outcome="fault"),
         '{"timestamp": "12:01:08", "level": "warning", "event": "target_pauses", "target": "p/up"}\n',
+        '{"timestamp": "12:01:09", "event": "refused", "method": "POST", "path": "/v1", "status": 503, "fault": "busy"}\n',
     )
 )
 ALL = [
@@ -41,6 +42,7 @@ ALL = [
     "12:01:07 slow -> p [ci] 502 1.2 s upstream_error: no",
     "12:01:07 slower -> p 429 1.2 s",
     "12:01:08 warning target_pauses target=p/up",
+    "12:01:09 POST /v1 503 busy",
 ]
 
 
@@ -62,7 +64,9 @@ def test_every_line_is_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, so
         (["--model", "fast"], [1]),
         (["--model", "slow*"], [2, 3]),
         (["--model", "fast", "--model", "slow"], [1, 2]),
-        (["--status", "5xx"], [2]),
+        (["--status", "5xx"], [2, 5]),
+        (["--status", "5xx", "--model", "slow"], [2]),
+        (["--status", "503", "--key", "ci"], []),
         (["--status", "200", "--status", "429"], [1, 3]),
         (["--outcome", "fault"], [2, 3]),
         (["--outcome", "fault", "--key", "ci"], [2]),
