@@ -33,7 +33,7 @@ LOG = "".join(
         ),
         line(model="slower", status=429, outcome="fault"),
         '{"timestamp": "12:01:08", "level": "warning", "event": "target_pauses", "target": "p/up"}\n',
-        '{"timestamp": "12:01:09", "event": "refused", "method": "POST", "path": "/v1", "status": 503, "fault": "busy"}\n',
+        '{"timestamp": "12:01:09", "event": "refused", "method": "GET", "path": "/", "status": 503, "fault": "busy"}\n',
     )
 )
 ALL = [
@@ -42,7 +42,7 @@ ALL = [
     "12:01:07 slow -> p [ci] 502 1.2 s upstream_error: no",
     "12:01:07 slower -> p 429 1.2 s",
     "12:01:08 warning target_pauses target=p/up",
-    "12:01:09 POST /v1 503 busy",
+    "12:01:09 GET / 503 busy",
 ]
 
 
