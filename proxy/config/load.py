@@ -15,6 +15,7 @@ from .literals import warn_about_literal_secrets
 from .local import resolve_model_folders
 from .models import Config
 from .problems import ConfigErrors, Problem
+from .rates import check_rates
 from .routes import check_models
 from .storage import check_store, resolve_store_path
 from .upstreams import check_providers, check_timeouts, resolve_files
@@ -54,6 +55,7 @@ def _check_document(document: Document, env: Mapping[str, str], folder: Path, in
     check_engines(document)
     check_providers(document, insecure)
     check_models(document)
+    check_rates(document)
     check_timeouts(document, "timeouts")
     check_store(document)
     problems = ConfigErrors(document.problems, document.files)

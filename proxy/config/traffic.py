@@ -79,7 +79,7 @@ class RateLimits(ConfigModel):
     concurrency: Count | None = None
     """The most requests at one time."""
     burst: Count | None = None
-    """How many requests or tokens may come at once. Default: as many as a minute allows."""
+    """How many requests, and how many tokens, may come at once. Default: as many as a minute allows."""
 
 
 class Price(ConfigModel):
