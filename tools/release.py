@@ -35,6 +35,7 @@ __all__ = [
     "check_metadata",
     "check_wheel",
     "compare_wheels",
+    "export_commit",
     "list_obstacles",
     "main",
     "write_checksums",
@@ -72,7 +73,7 @@ def build_release(out: Path) -> None:
         raise ReleaseError(f"{out} is not empty")
     with TemporaryDirectory() as folder:
         source, second = Path(folder, "source"), Path(folder, "second")
-        _export(source)
+        export_commit(source)
         _adapt_readme(source)
         _run("uv", "build", "--quiet", "--sdist", "--wheel", "--out-dir", out, source)
         [wheel], [sdist] = out.glob("*.whl"), out.glob("*.tar.gz")
@@ -149,12 +150,14 @@ def write_checksums(folder: Path) -> str:
     return text
 
 
-def _export(folder: Path) -> None:
+def export_commit(folder: Path) -> None:
     """The files of the commit, without what git ignores."""
     archive = folder.with_suffix(".tar")
     _run("git", "archive", "--format", "tar", "--output", archive, "HEAD")
     with tarfile.open(archive) as files:
-        files.extractall(folder, filter="data")
+        # Python 3.11.2, as Debian 12 has it, knows no filters.
+        files.extraction_filter = getattr(tarfile, "data_filter", lambda member, _: member)
+        files.extractall(folder)
 
 
 def _adapt_readme(source: Path) -> None:

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import hashlib
 import subprocess
+import tarfile
 import zipfile
 from pathlib import Path
 
 import pytest
 
 import dragoman
+from tools import release
 from tools.release import (
     ReleaseError,
     check_metadata,
     check_wheel,
     compare_wheels,
+    export_commit,
     list_obstacles,
     main,
     write_checksums,
@@ -119,6 +122,23 @@ def test_obstacles_to_a_tag_are_named(tmp_path: Path) -> None:
     git(tmp_path, "tag", f"v{VERSION}")
     wrong, exists, *_ = list_obstacles(tmp_path)
     assert (wrong, exists) == (f"pyproject.toml has version 9, dragoman {VERSION}", f"the tag v{VERSION} exists")
+
+
+def test_a_commit_is_exported_with_a_python_that_knows_no_filters(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As 3.11.2, which Debian 12 has."""
+    repository, folder, extract = tmp_path / "repository", tmp_path / "exported", tarfile.TarFile.extractall
+    repository.mkdir()
+    (repository / "file").write_text("text")
+    git(repository, "init")
+    git(repository, "add", ".")
+    git(repository, "commit", "--message", "all")
+    (repository / "ignored").touch()
+    monkeypatch.setattr(release, "ROOT", repository)
+    monkeypatch.setattr(tarfile.TarFile, "extractall", lambda archive, path: extract(archive, path))
+    export_commit(folder)
+    assert [file.name for file in folder.iterdir()] == ["file"]
 
 
 def test_a_folder_with_files_is_left_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
