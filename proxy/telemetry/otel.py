@@ -21,7 +21,7 @@ from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExport
 from opentelemetry.metrics import Histogram, Meter
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
-from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.resources import OTELResourceDetector, Resource
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from opentelemetry.trace import Span, SpanKind, Status, StatusCode, set_span_in_context
@@ -199,7 +199,8 @@ def _describe_request(record: ExchangeRecord) -> _Attributes:
 
 
 def _name_service() -> str:
-    return os.environ.get("OTEL_SERVICE_NAME") or "dragoman"
+    """The name in OTEL_SERVICE_NAME or OTEL_RESOURCE_ATTRIBUTES."""
+    return str(OTELResourceDetector().detect().attributes.get("service.name") or "dragoman")
 
 
 def _is_exported(variable: str) -> bool:

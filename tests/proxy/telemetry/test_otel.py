@@ -106,6 +106,31 @@ async def test_an_exchange_becomes_two_spans(
     assert "tracestate: a=b\r\n" in sent
 
 
+@pytest.mark.parametrize(
+    ("variables", "name"),
+    [
+        ({"OTEL_RESOURCE_ATTRIBUTES": "service.name=gateway,deployment.environment=test"}, "gateway"),
+        ({"OTEL_RESOURCE_ATTRIBUTES": "service.name=gateway", "OTEL_SERVICE_NAME": "proxy"}, "proxy"),
+    ],
+)
+async def test_the_environment_names_the_service(
+    proxy: StartProxy,
+    upstream: StartUpstream,
+    wire: Wire,
+    collector: Collector,
+    monkeypatch: pytest.MonkeyPatch,
+    variables: dict[str, str],
+    name: str,
+) -> None:
+    for variable, value in variables.items():
+        monkeypatch.setenv(variable, value)
+    p = await proxy(await upstream(wire.ok), server=TRACING)
+    await p.ask()
+    await p.exchanges()
+    await stop(p)
+    assert collector.resource["service.name"] == name
+
+
 async def test_operations_are_measured(
     proxy: StartProxy, upstream: StartUpstream, wire: Wire, collector: Collector
 ) -> None:
