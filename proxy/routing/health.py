@@ -11,8 +11,9 @@ A target is a provider with one of its models, so that a model which fails does 
     half-open  a success                                           closed       by one request at a time
     half-open  a failure                                           open
 
-A target may also pause for a time that is known: after 429 for `retry-after`, at most a minute; after a refused key, or
-without credit, for a minute. The numbers are those of the configuration's `breaker`.
+A target may also pause for a time that is known. It is open meanwhile: after 429 for `retry-after`, at most a minute;
+after a refused key, or without credit, for a minute, and half-open then. The numbers are those of the configuration's
+`breaker`.
 
 All times are in seconds of a clock that never jumps.
 """
@@ -64,7 +65,7 @@ class TargetHealth:
         self._clock = clock
         self._random = random
         self._failures = 0  # in a row
-        self._pause = 0.0  # the last one that the breaker made; 0 while it is closed
+        self._pause = 0.0  # the last one after failures or a refused key; 0 while it is closed
         self._paused_until = 0.0
         self._is_probed = False
         self._window = 0.0
@@ -87,9 +88,9 @@ class TargetHealth:
 
     @property
     def state(self) -> Literal["closed", "open", "half-open"]:
-        if not self._pause:
-            return "closed"
-        return "open" if self._clock() < self._paused_until else "half-open"
+        if self._clock() < self._paused_until:
+            return "open"
+        return "half-open" if self._pause else "closed"
 
     @property
     def remaining_pause(self) -> float:
@@ -114,6 +115,7 @@ class TargetHealth:
         elif verdict == "limited":
             return self._rest(min(retry_after or _UNTOLD_LIMIT, _LONGEST_LIMIT))
         elif verdict == "locked_out":
+            self._pause = _LOCKED_OUT
             return self._rest(_LOCKED_OUT)
         return 0.0
 

@@ -103,16 +103,24 @@ def test_failures_of_requests_that_began_before_the_pause_do_not_lengthen_it(hea
 
 
 @pytest.mark.parametrize(
-    ("verdict", "retry_after", "pause"),
-    [("limited", 7.0, 7.0), ("limited", None, 1.0), ("limited", 900.0, 60.0), ("locked_out", None, 60.0)],
+    ("verdict", "retry_after", "pause", "afterwards"),
+    [
+        ("limited", 7.0, 7.0, "closed"),
+        ("limited", None, 1.0, "closed"),
+        ("limited", 900.0, 60.0, "closed"),
+        ("locked_out", None, 60.0, "half-open"),
+    ],
 )
 def test_pauses_that_a_provider_asks_for(
-    health: TargetHealth, clock: Clock, verdict: Verdict, retry_after: float | None, pause: float
+    health: TargetHealth, clock: Clock, verdict: Verdict, retry_after: float | None, pause: float, afterwards: str
 ) -> None:
+    """The metric shows them too: the alert about a key that is refused needs them, if other targets answer."""
     assert try_target(health, verdict, retry_after=retry_after) == pause
-    assert not health.is_available
+    assert (health.is_available, health.state) == (False, "open")
     clock.now += pause
-    assert health.is_available
+    assert (health.is_available, health.state) == (True, afterwards)
+    try_target(health, "answered")
+    assert (health.is_available, health.state) == (True, "closed")
 
 
 def test_a_client_that_leaves_says_nothing(health: TargetHealth) -> None:
