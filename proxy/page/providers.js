@@ -24,12 +24,13 @@ function drawProvider(provider) {
 }
 
 function drawLimit(limit) {
-  const used = limit.limit ? Math.min(1, Math.max(0, 1 - limit.remaining / limit.limit)) : 0;
+  const whole = limit.burst ?? limit.limit;
+  const used = whole ? Math.min(1, Math.max(0, 1 - limit.remaining / whole)) : 0;
   const bar = h("i", { class: used > 0.9 ? "is-fault" : used > 0.7 ? "is-loss" : "" });
   bar.style.width = `${used * 100}%`;
   return h("tr", {}, h("th", { scope: "row" }, reveal(limit.key ?? limit.provider ?? ""), h("span", { class: "soft" }, limit.key ? " key" : " provider")), h("td", {}, reveal(limit.kind)),
     h("td", {}, h("span", { class: "meter", role: "img", "aria-label": `${Math.round(used * 100)} % used` }, bar)),
-    h("td", { class: "amount" }, `${count(limit.remaining ?? 0)} of ${count(limit.limit ?? 0)} left`), h("td", { class: "amount soft" }, limit.reset_s === null || limit.reset_s === undefined ? "" : `resets in ${duration(limit.reset_s * 1000)}`));
+    h("td", { class: "amount" }, `${count(limit.remaining ?? 0)} of ${count(whole ?? 0)} left`), h("td", { class: "amount soft" }, limit.reset_s === null || limit.reset_s === undefined ? "" : `resets in ${duration(limit.reset_s * 1000)}`));
 }
 
 const showGauge = (name, value) => (/_ms$/.test(name) ? duration(value) : /_bytes$/.test(name) ? bytes(value) : typeof value === "number" ? count(value) : String(value));

@@ -157,6 +157,10 @@ class Limiter:
         """How many requests run, and how many may."""
         return self._running.count, self._most
 
+    def find_burst(self, unit: str) -> int:
+        """How many units may come at once."""
+        return self._rates[unit].burst
+
     async def read_rates(self) -> tuple[RateLeft, ...]:
         """What is left of each rate. Takes nothing."""
         found = [

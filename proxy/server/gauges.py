@@ -24,6 +24,13 @@ _ENGINE = {
 }
 """What engines say of themselves."""
 
+_LIMITS = {
+    "limit": "What a key or provider may use",
+    "burst": "What of a limit may be used at once",
+    "remaining": "What is left of a limit at this moment, at most its burst",
+}
+"""The fields of a limit that are numbers."""
+
 _STATES = ("closed", "half-open", "open")
 
 
@@ -71,10 +78,9 @@ def _read_limits(limits: Sequence[JsonObject]) -> Iterator[Gauge]:
     """Limits and what is left of them."""
     names = ("owner", "name", "kind")
     found = [(_name_limit(limit), limit) for limit in limits]
-    texts = {"limit": "What a key or provider may use", "remaining": "What is left of a limit"}
-    for field, text in texts.items():
+    for field, text in _LIMITS.items():
         values = [(labels, float(limit[field])) for labels, limit in found]
-        yield Gauge("limit" if field == "limit" else "limit_remaining", text, names, values)
+        yield Gauge("limit" if field == "limit" else f"limit_{field}", text, names, values)
 
 
 def _name_limit(limit: JsonObject) -> Labels:

@@ -102,8 +102,8 @@ async def _describe_limiter(kind: str, name: str | None, limiter: Limiter | None
         return
     count, most = limiter.running
     if most is not None:
-        yield {kind: name, "kind": "concurrency", "limit": most, "remaining": max(0, most - count), "reset_s": None}
-    for left in await limiter.read_rates():
-        unit = f"{left.unit} a minute"
-        reset = round(left.reset, 3)
-        yield {kind: name, "kind": unit, "limit": left.limit, "remaining": left.remaining, "reset_s": reset}
+        left = max(0, most - count)
+        yield {kind: name, "kind": "concurrency", "limit": most, "burst": most, "remaining": left, "reset_s": None}
+    for rate in await limiter.read_rates():
+        counts = {"limit": rate.limit, "burst": limiter.find_burst(rate.unit), "remaining": rate.remaining}
+        yield {kind: name, "kind": f"{rate.unit} a minute", **counts, "reset_s": round(rate.reset, 3)}

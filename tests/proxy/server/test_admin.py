@@ -205,7 +205,7 @@ async def test_other_machines_are_not_served_without_a_key(tmp_path: Path) -> No
 
 
 async def test_limits_and_what_is_left_of_them(proxy: StartProxy, upstream: StartUpstream, wire: Wire) -> None:
-    rate = {"requests_per_minute": 10, "concurrency": 3}
+    rate = {"requests_per_minute": 10, "concurrency": 3, "burst": 4}
     up: JsonObject = {"base_url": f"http://127.0.0.1:{(await upstream(wire.ok)).port}/v1", "rate": rate}
     keys = [{"name": "ci", "key": "sk-of-a-client", "rate": {"tokens_per_minute": 100}}]
     p = await proxy(up, server={"admin_port": 0}, keys=keys)
@@ -217,8 +217,13 @@ async def test_limits_and_what_is_left_of_them(proxy: StartProxy, upstream: Star
         "requests_per_minute p0 provider": 10.0,
         "tokens_per_minute ci key": 100.0,
     }
+    assert found["dragoman_limit_burst"] == {
+        "concurrency p0 provider": 3.0,
+        "requests_per_minute p0 provider": 4.0,
+        "tokens_per_minute ci key": 100.0,
+    }
     left = found["dragoman_limit_remaining"]
-    assert left["requests_per_minute p0 provider"] == 9.0
+    assert left["requests_per_minute p0 provider"] == 3.0
     assert left["tokens_per_minute ci key"] == 97.0
 
 
