@@ -66,7 +66,7 @@ class ExchangeMetrics:
         self._requests = Counter("requests", "Requests, by how they ended", (*route, "outcome", "status", "key"))
         self._faults = Counter("faults", "Requests that ended with a fault", ("owner", "kind", "code", "target"))
         self._changes = Counter("changes", "Changes to requests and replies", ("action", "weight", "reason"))
-        self._retries = Counter("retries", "Calls to providers beyond the first of a request", ("model",))
+        self._retries = Counter("retries", "Tries of requests beyond the first one", ("model",))
         self._tokens = Counter("tokens", "Tokens that providers count", ("model", "target", "direction"))
         self._cached = Counter("cached_tokens", "Tokens of the input that came from a cache", ("model", "target"))
         self._cost = Counter("cost", "What the tokens cost at the prices of targets", ("model", "target"))

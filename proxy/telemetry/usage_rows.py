@@ -9,7 +9,7 @@ __all__ = ["KeyDay", "UsageRow", "merge_usage"]
 
 class UsageRow(NamedTuple):
     """What one key used on one day of one model by one target. `day` is a date in UTC, as `2027-01-31`; `key` is "" if
-    no keys are configured. `input_tokens` include the cached ones. `attempts` are all calls to providers for these
+    no keys are configured. `input_tokens` include the cached ones. `attempts` are all tries of these
     requests: what those that failed, or were cancelled, have used is not known."""
 
     day: str
