@@ -14,19 +14,24 @@ from contextlib import suppress
 from importlib import import_module
 from typing import Any, NoReturn
 
-__all__ = ["import_server", "serve_apart"]
+__all__ = ["import_server", "serve_apart", "was_hung_up"]
 
 _SHARED = ("dragoman.proxy.config.checked_config", "dragoman.proxy.cli.configuration_source")
 """The modules that both processes need: they are imported before the fork."""
 
+_hangups: list[int] = []
+"""SIGHUP as often as it came before anyone listened: by default it would end the process."""
+
 
 def serve_apart() -> int:
     """Run the command `serve` of `sys.argv`. Returns the exit status. No thread may run."""
+    signal.signal(signal.SIGHUP, lambda number, _: _hangups.append(number))
     for name in _SHARED:
         import_module(name)
     read_end, write_end = os.pipe()
     reader = os.fork()
     if reader == 0:
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
         os.close(read_end)
         _read(write_end)
     os.close(write_end)
@@ -43,6 +48,11 @@ def serve_apart() -> int:
         print(f"error: signal {-status} ended the process that reads the configuration", file=sys.stderr)
         return 2
     return import_server()(**pickle.loads(sent)) if sent and not status else status
+
+
+def was_hung_up() -> bool:
+    """Whether SIGHUP came while the proxy started: what it has read may be out of date."""
+    return bool(_hangups)
 
 
 def _has_several_cores() -> bool:

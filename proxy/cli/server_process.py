@@ -29,6 +29,7 @@ from dragoman.proxy.telemetry.log import render_drops
 from dragoman.proxy.upstreams.factory import describe_engines
 
 from .onboarding import describe_models, describe_store, suggest_first_requests
+from .serve_apart import was_hung_up
 
 __all__ = ["run"]
 
@@ -118,7 +119,8 @@ def _print_stopping(proxy: RunningProxy) -> None:
 
 
 def _listen_to_signals(proxy: RunningProxy) -> asyncio.Event:
-    """An event that the first SIGTERM or SIGINT sets. The second one sets `stop_now`. SIGHUP reloads."""
+    """An event that the first SIGTERM or SIGINT sets. The second one sets `stop_now`. SIGHUP reloads, also an
+    earlier one."""
     first = asyncio.Event()
 
     def receive() -> None:
@@ -128,6 +130,8 @@ def _listen_to_signals(proxy: RunningProxy) -> asyncio.Event:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, receive)
     loop.add_signal_handler(signal.SIGHUP, proxy.reloader.request, "SIGHUP")
+    if was_hung_up():
+        proxy.reloader.request("SIGHUP")
     return first
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -59,6 +60,32 @@ def test_warnings_that_cannot_be_printed_are_no_reason_not_to_serve(empty_folder
             assert process.wait(60) == 0
         finally:
             process.kill()
+
+
+@pytest.mark.parametrize("seconds", [0.0, 0.2])
+def test_a_reload_that_is_asked_for_too_early_comes_later(empty_folder: Path, seconds: float) -> None:
+    """SIGHUP ends a process that does not expect it."""
+    (empty_folder / "dragoman.yaml").write_text("server: {port: 0, drain: {delay: 1ms}}\nstore: {kind: none}\n" + GOOD)
+    script = f"import sys; print('begun', flush=True); {MAIN}"
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen([sys.executable, "-c", script, "serve"], text=True, **pipes) as process:
+        assert process.stdout is not None and process.stderr is not None
+        try:
+            assert process.stdout.readline() == "begun\n"
+            wait_for_child(process)
+            time.sleep(seconds)
+            process.send_signal(signal.SIGHUP)
+            assert any('"event":"reloaded"' in line for line in process.stderr)
+            process.terminate()
+            assert process.wait(60) == 0
+        finally:
+            process.kill()
+
+
+def wait_for_child(process: subprocess.Popen[str]) -> None:
+    """Wait until it has begun to read its configuration."""
+    while process.poll() is None and not list_children(process.pid):
+        time.sleep(0.001)
 
 
 def wait_for_port(port: int, process: subprocess.Popen[bytes]) -> None:
