@@ -106,8 +106,12 @@ class RouterState:
         return self._providers.values()
 
     def list_healths(self) -> Iterable[tuple[tuple[str, str], TargetHealth]]:
-        """The health of the targets that were looked up so far, by the names of provider and model."""
-        return self._healths.list_all()
+        """The health of the targets that were looked up so far, by the names of provider and model; without those of an
+        earlier configuration."""
+        targets = [one for entry in self._models.values() for one in entry.targets]
+        names = {(one.provider.name, one.target.model) for one in targets}
+        open_providers = {provider for provider, model in names if "*" in model}  # clients choose its models
+        return [one for one in self._healths.list_all() if one[0] in names or one[0][0] in open_providers]
 
     @property
     def upstreams(self) -> list[Upstream]:

@@ -169,6 +169,21 @@ async def test_the_state_of_breakers_outlives_a_reload_of_the_same_provider(serv
     assert served.proxy._gateway.state._healths.find("p", "g0").state == "closed"
 
 
+async def test_targets_of_an_earlier_configuration_are_not_shown(served: Reloaded) -> None:
+    """An alert about one that has been replaced would never end."""
+
+    def list_names() -> set[tuple[str, str]]:
+        return {name for name, _ in served.proxy._gateway.state.list_healths()}
+
+    assert list_names() == {("p", "g0")}
+    assert await served.reload(edited(generation(0), "models.m.targets", [{"provider": "p", "model": "another"}]))
+    assert list_names() == {("p", "another")}
+    assert await served.reload(edited(generation(0), "models", {"*": {"targets": [{"provider": "p"}]}}))
+    async with aiohttp.ClientSession(served.proxy.url) as session:
+        await ask(session, KEY, model="chosen")
+    assert ("p", "chosen") in list_names()
+
+
 async def test_limits_of_the_server_change(served: Reloaded) -> None:
     limits = {"in_flight": 1, "connections": 7, "large_requests": 3}
     assert await served.reload(generation(0, server={"port": 0, "limits": limits, "header_timeout": "3s"}))
