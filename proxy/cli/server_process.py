@@ -21,6 +21,7 @@ from dragoman.proxy.config.models import Config
 from dragoman.proxy.config.values import format_seconds
 from dragoman.proxy.http.heap import return_large_blocks
 from dragoman.proxy.server.lifecycle import RunningProxy, start
+from dragoman.proxy.server.open_files import raise_file_limit
 from dragoman.proxy.server.page.access import is_open_page
 from dragoman.proxy.server.reload import ConfigSource
 from dragoman.proxy.server.serving_state import StartError
@@ -34,6 +35,11 @@ from .serve_apart import was_hung_up
 __all__ = ["run"]
 
 _T = TypeVar("_T")
+
+_WARN_OF_FILES = (
+    "warning: the system allows {} open files (ulimit -n), fewer than the {} connections of server.limits: further"
+    " clients are disconnected without an answer"
+)
 
 
 def run(
@@ -51,6 +57,7 @@ def run(
     the proxy cannot start."""
 
     console = LineWriter(sys.stderr.fileno(), partial(render_drops, log_format))
+    most_files = raise_file_limit()
 
     async def serve() -> int:
         try:
@@ -70,6 +77,8 @@ def run(
             return 2
         first_signal = _listen_to_signals(proxy)
         _print_greeting(proxy)
+        if most_files < (connections := config.server.limits.connections):
+            print(_WARN_OF_FILES.format(most_files, connections), file=sys.stderr)
         if log_format == "json":
             proxy.log_engines()  # on a terminal the greeting names the engines
         gc.freeze()  # without gc.collect(): there are 60 000 objects to look at, and next to no garbage among them
