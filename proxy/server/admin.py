@@ -47,8 +47,9 @@ def create_pages(
 
     async def write_metrics(request: BaseRequest) -> tuple[int, bytes, str]:
         limits = [limit async for limit in list_limits(gateway.state)]
-        gauges = read_gauges(gateway, server, reloads, limits)
-        return (200, *write_exposition(metrics, gauges, request.headers.get("Accept", "")))
+        gauges, counted = [*read_gauges(gateway, server, reloads, limits)], metrics.take_snapshot()
+        accept = request.headers.get("Accept", "")
+        return (200, *await asyncio.to_thread(write_exposition, counted, gauges, accept))
 
     async def write_health(request: BaseRequest) -> tuple[int, bytes, str]:
         path = get_path(request)

@@ -14,7 +14,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 
-from .metrics import Counter, ExchangeMetrics, Histogram, Labels
+from .metrics import Counter, Histogram, Labels, MetricsSnapshot
 
 __all__ = ["Gauge", "write_exposition"]
 
@@ -30,9 +30,9 @@ class Gauge(NamedTuple):
     values: Iterable[tuple[Labels, float]]
 
 
-def write_exposition(metrics: ExchangeMetrics, gauges: Iterable[Gauge], accept: str) -> tuple[bytes, str]:
+def write_exposition(metrics: MetricsSnapshot, gauges: Iterable[Gauge], accept: str) -> tuple[bytes, str]:
     """The metrics of one proxy, its process included, in a format that the header `accept` names, and its Content-Type.
-    The gauges are what is not counted."""
+    The gauges are what is not counted. Thousands of series take a quarter of a second: call it in a thread."""
     registry = CollectorRegistry()
     registry.register(_MetricsCollector(metrics, gauges))
     ProcessCollector(registry=registry)
@@ -41,13 +41,12 @@ def write_exposition(metrics: ExchangeMetrics, gauges: Iterable[Gauge], accept: 
 
 
 class _MetricsCollector(Collector):
-    def __init__(self, metrics: ExchangeMetrics, gauges: Iterable[Gauge]) -> None:
+    def __init__(self, metrics: MetricsSnapshot, gauges: Iterable[Gauge]) -> None:
         self._metrics = metrics
         self._gauges = gauges
 
     def collect(self) -> Iterator[Metric]:
         """Every family, with a copy of its numbers."""
-        self._metrics.before_reading()
         yield from map(_make_counter, self._metrics.counters)
         yield from map(_make_histogram, self._metrics.histograms)
         yield from map(_make_gauge, self._gauges)

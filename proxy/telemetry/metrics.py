@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Callable
-from typing import TypeAlias
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, TypeAlias
 
 from dragoman.adapters.faults import Fault
 
 from .record import ExchangeRecord
 
-__all__ = ["Counter", "ExchangeMetrics", "Histogram", "Labels"]
+__all__ = ["Counter", "ExchangeMetrics", "Histogram", "Labels", "MetricsSnapshot"]
 
 Labels: TypeAlias = tuple[str, ...]
 
@@ -38,6 +38,12 @@ class Counter:
             labels = (_OTHER,) * len(labels)
         self.values[labels] = self.values.get(labels, 0) + amount
 
+    def copy(self) -> Counter:
+        """The same numbers, in a counter of their own."""
+        made = Counter(self.name, self.text, self.names)
+        made.values = dict(self.values)
+        return made
+
 
 class Histogram:
     """Durations in seconds by labels: how many are at most as long as each of `bounds`."""
@@ -55,6 +61,20 @@ class Histogram:
             self.counts.setdefault(labels, [0] * (len(self.bounds) + 1))
         self.counts[labels][bisect_left(self.bounds, seconds)] += 1
         self.sums[labels] += seconds
+
+    def copy(self) -> Histogram:
+        """The same numbers, in a histogram of their own."""
+        made = Histogram(self.name, self.text, self.names, self.bounds)
+        made.counts = {labels: [*counts] for labels, counts in self.counts.items()}
+        made.sums = self.sums.copy()
+        return made
+
+
+class MetricsSnapshot(NamedTuple):
+    """The numbers of one moment, which nobody alters: another thread may read them."""
+
+    counters: Sequence[Counter]
+    histograms: Sequence[Histogram]
 
 
 class ExchangeMetrics:
@@ -91,6 +111,11 @@ class ExchangeMetrics:
             self.reloads,
         )
         self.histograms = (self._durations, self._first, self._between)
+
+    def take_snapshot(self) -> MetricsSnapshot:
+        """The numbers now, with those of all exchanges that have ended."""
+        self.before_reading()
+        return MetricsSnapshot([one.copy() for one in self.counters], [one.copy() for one in self.histograms])
 
     def count(self, record: ExchangeRecord) -> None:
         """Count an exchange that has ended."""

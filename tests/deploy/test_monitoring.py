@@ -20,7 +20,7 @@ from dragoman.adapters.faults import Kind, Owner
 from dragoman.proxy.config.models import Config
 from dragoman.proxy.server.lifecycle import start
 from dragoman.proxy.telemetry.exposition import Gauge, write_exposition
-from dragoman.proxy.telemetry.metrics import ExchangeMetrics
+from dragoman.proxy.telemetry.metrics import ExchangeMetrics, MetricsSnapshot
 from tests.tables import for_each
 
 FOLDER = Path(__file__).resolve().parents[2] / "deploy" / "monitoring"
@@ -58,7 +58,7 @@ async def describe_metrics() -> dict[str, set[str]]:
             names[f"dragoman_{histogram.name}_{end}"] = set(histogram.names)
     gauges = await list_gauges()
     names |= {f"dragoman_{gauge.name}": set(gauge.names) for gauge in gauges}
-    for family in text_string_to_metric_families(write_exposition(metrics, (), "")[0].decode()):
+    for family in text_string_to_metric_families(write_exposition(metrics.take_snapshot(), (), "")[0].decode()):
         names |= {sample.name: set(sample.labels) for sample in family.samples}
     return names
 
@@ -69,7 +69,7 @@ async def list_gauges() -> list[Gauge]:
 
     found: list[Gauge] = []
 
-    def keep(metrics: ExchangeMetrics, gauges: Iterable[Gauge], accept: str) -> tuple[bytes, str]:
+    def keep(metrics: MetricsSnapshot, gauges: Iterable[Gauge], accept: str) -> tuple[bytes, str]:
         found.extend(gauges)
         return write_exposition(metrics, found, accept)
 

@@ -6,6 +6,8 @@ import asyncio
 import json
 import shutil
 import subprocess
+import threading
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -17,7 +19,10 @@ from prometheus_client.parser import text_string_to_metric_families as parse_tex
 
 from dragoman.contract.json_types import JsonObject
 from dragoman.proxy.config.models import Config
+from dragoman.proxy.server import admin
 from dragoman.proxy.server.lifecycle import StartError, start
+from dragoman.proxy.telemetry.exposition import Gauge, write_exposition
+from dragoman.proxy.telemetry.metrics import MetricsSnapshot
 from dragoman.proxy.upstreams.supervision.upstream import SupervisedUpstream
 from tests.proxy.running_proxy import Proxy, StartProxy
 from tests.proxy.scripted_upstream import StartUpstream, Wire
@@ -62,6 +67,29 @@ async def test_requests_that_the_proxy_refuses_are_counted(proxy: StartProxy, up
     assert {" ".join(labels.split()) for labels in found["dragoman_faults_total"]} == {"overloaded overloaded proxy"}
     running.cancel()
     await asyncio.wait([running])
+
+
+async def test_metrics_are_written_in_a_thread_from_numbers_of_one_moment(
+    proxy: StartProxy, upstream: StartUpstream, wire: Wire, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Thousands of series take a quarter of a second, in which streams would stand still."""
+    p = await proxy(await upstream(wire.ok), server={"admin_port": 0})
+    loop, threads = asyncio.get_running_loop(), []
+
+    def write(metrics: MetricsSnapshot, gauges: Sequence[Gauge], accept: str) -> tuple[bytes, str]:
+        threads.append(threading.current_thread())
+        asyncio.run_coroutine_threadsafe(ask_and_wait(p), loop).result()
+        return write_exposition(metrics, gauges, accept)
+
+    monkeypatch.setattr(admin, "write_exposition", write)
+    assert "dragoman_requests_total" not in await read_samples(p)
+    assert (await read_samples(p))["dragoman_request_seconds_count"] == {"chat p0/up": 1.0}
+    assert threading.main_thread() not in threads
+
+
+async def ask_and_wait(p: Proxy) -> None:
+    await p.ask()
+    await p.exchanges(1)
 
 
 async def test_exchanges_are_counted(proxy: StartProxy, upstream: StartUpstream, wire: Wire) -> None:
