@@ -15,7 +15,7 @@ from dragoman.proxy.config.traffic import Price
 
 from .recording import Recording
 from .short_recording import ShortRecording
-from .token_counts import TokenCounts, estimate_token_counts, read_token_counts
+from .token_counts import TokenCounts, complete_token_counts, read_token_counts
 
 __all__ = ["MAX_MODEL", "MAX_PATH", "ExchangeRecord", "Outcome"]
 
@@ -150,10 +150,8 @@ class ExchangeRecord:
     @property
     def tokens(self) -> TokenCounts:
         if self._tokens is None:
-            is_cut = self._is_cut
-            self._tokens = (
-                estimate_token_counts(self.request_bytes, self.events) if is_cut else read_token_counts(self.usage)
-            )
+            found = read_token_counts(self.usage)
+            self._tokens = complete_token_counts(found, self.request_bytes, self.events) if self._is_cut else found
         return self._tokens
 
     @property
@@ -162,8 +160,8 @@ class ExchangeRecord:
 
     @property
     def _is_cut(self) -> bool:
-        """Whether the client left, or a stream broke, before there was a usage."""
-        if self.usage is not None or self.target is None:
+        """Whether the client left, or a stream broke: the usage of the whole answer may be missing."""
+        if self.target is None:
             return False
         return self.outcome == "client_left" or (self.outcome == "fault" and self.events > 0)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-__all__ = ["TokenCounts", "estimate_token_counts", "read_token_counts"]
+__all__ = ["TokenCounts", "complete_token_counts", "read_token_counts"]
 
 _DETAILS = ("prompt_tokens_details", "input_tokens_details")
 _MOST = 10**12  # of one exchange; a provider that says more does not count, and sums must fit into a database
@@ -41,9 +41,11 @@ def read_token_counts(usage: Mapping[str, Any] | None) -> TokenCounts:
     return TokenCounts(given + (read or 0) + (written or 0), output, read)
 
 
-def estimate_token_counts(request_bytes: int, events: int) -> TokenCounts:
-    """The tokens of an answer whose usage nobody has seen: an event of a stream has one at least."""
-    return TokenCounts(-(-request_bytes // _BYTES_PER_TOKEN), events)
+def complete_token_counts(found: TokenCounts, request_bytes: int, events: int) -> TokenCounts:
+    """The tokens of an answer that was cut, with an estimate of what its usage does not say: an event of a stream has
+    one at least. Messages begins with a usage of the prompt, and of one token or none."""
+    given = found.input or -(-request_bytes // _BYTES_PER_TOKEN)
+    return TokenCounts(given, max(found.output or 0, events), found.cached)
 
 
 def _find_cached(usage: Mapping[str, Any]) -> int | None:
