@@ -13,7 +13,17 @@ from typing import Any, TypeAlias
 from dragoman.adapters.call import JsonObject
 from dragoman.adapters.text_buffer import TextBuffer
 
-from .events import BEGINNINGS, BY_DELTA, BY_DONE, OUTPUT_TEXT, TERMINALS, TextKind, new_part, read_position
+from .events import (
+    ANNOTATION_ADDED,
+    BEGINNINGS,
+    BY_DELTA,
+    BY_DONE,
+    OUTPUT_TEXT,
+    TERMINALS,
+    TextKind,
+    new_part,
+    read_position,
+)
 
 __all__ = ["Accumulator"]
 
@@ -237,6 +247,6 @@ _HANDLERS: dict[str, _Handler] = {
     "response.content_part.done": Accumulator._set_part,
     "response.reasoning_summary_part.added": Accumulator._set_part,
     "response.reasoning_summary_part.done": Accumulator._set_part,
-    "response.output_text.annotation.added": Accumulator._add_annotation,
+    ANNOTATION_ADDED: Accumulator._add_annotation,
     **dict.fromkeys(BY_DONE, Accumulator._finish_text),
 }

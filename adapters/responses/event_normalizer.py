@@ -23,8 +23,10 @@ from dragoman.adapters.validation import Validator
 from .accumulator import Accumulator
 from .endings import STATUSES, has_known_reason, normalize_status
 from .events import (
+    ANNOTATION_ADDED,
     BEGINNINGS,
     BY_DELTA,
+    OUTPUT_TEXT,
     REASONING_TEXT,
     SUMMARY_TEXT,
     TERMINALS,
@@ -41,6 +43,7 @@ from .normalizer import normalize_response
 from .open_texts import OpenTexts, read_whole
 from .response_object import FAILURES
 from .restream import split_items
+from .text_annotations import UNKNOWN_ANNOTATION, fill_annotation, is_annotation
 
 __all__ = ["ResponsesEventNormalizer"]
 
@@ -55,6 +58,7 @@ _CONSTANT = ("id", "created_at", "model")
 _COMPLETED = "an item that is done gets the texts that came in pieces"
 _CONTRADICTION = "an item does not say the same in pieces, when it is done, and in the last event"
 _SHOWN = "items come before the end of the response"
+_ANNOTATED = "a citation has a title and a position"
 _PART_POSITIONS = ("content_index", "summary_index")
 _ONE_ID = "each item has one id of its own"
 _REPETITIONS: dict[Weight, str] = {
@@ -112,6 +116,11 @@ class ResponsesEventNormalizer:
         if (weight := self._open_texts.find_repetition(body)) is not None:
             self._changes.record_drop(("output", body["output_index"]), _REPETITIONS[weight], weight)
             return []
+        if body["type"] == ANNOTATION_ADDED:
+            same &= self._fill_annotation(body)
+            if not is_annotation(body.get("annotation")):
+                self._changes.record_drop(("output", body.get("output_index", 0)), UNKNOWN_ANNOTATION)
+                return []
         same &= self._normalize(body)
         if body["type"] == DONE:
             same &= self._complete_done_item(body)
@@ -125,6 +134,13 @@ class ResponsesEventNormalizer:
         self._open_texts.add(body)
         self._accumulator.add(body)
         return [*chunks, Chunk(body, raw if same else None)]
+
+    def _fill_annotation(self, body: JsonObject) -> bool:
+        """Fill the annotation of an event, in place. True if nothing changed."""
+        if is_annotation(body.get("annotation")):
+            return True
+        fill_annotation(body.get("annotation"), len(self._accumulator.find_text(OUTPUT_TEXT, body) or ""))
+        return self._record(_ANNOTATED)
 
     def make_opening(self, first: JsonObject) -> list[Chunk]:
         """Make `response.created`, for a provider whose stream begins with another event, `first`. Raises Fault."""

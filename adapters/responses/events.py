@@ -11,6 +11,7 @@ from typing import Any
 from dragoman.adapters.call import JsonObject
 
 __all__ = [
+    "ANNOTATION_ADDED",
     "ARGUMENTS",
     "BEGINNINGS",
     "BY_DELTA",
@@ -37,6 +38,7 @@ __all__ = [
     "text_done",
 ]
 
+ANNOTATION_ADDED = "response.output_text.annotation.added"
 BEGINNINGS = frozenset({"response.created", "response.queued", "response.in_progress"})
 TERMINALS = frozenset({"response.completed", "response.incomplete", "response.failed", "response.cancelled"})
 TOKEN_BYTES = "tokens have their bytes there"
@@ -156,7 +158,7 @@ def text_done(
 def annotation_added(item_id: str, output_index: int, index: int, position: int, annotation: JsonObject) -> JsonObject:
     """The event of an annotation; `index` is the position of its part, `position` its own among the part's."""
     return {
-        "type": "response.output_text.annotation.added",
+        "type": ANNOTATION_ADDED,
         "item_id": item_id,
         "output_index": output_index,
         "content_index": index,

@@ -11,6 +11,7 @@ from dragoman.adapters.paths import Path
 
 from .endings import fill_item_status
 from .events import BY_DELTA, BY_DONE, OUTPUT_TEXT, add_token_bytes
+from .text_annotations import complete_annotations
 
 __all__ = ["HUB_FORMS", "fill_event", "fill_output", "new_item_id"]
 
@@ -33,7 +34,7 @@ def fill_event(body: JsonObject, ctx: Context) -> None:
         _set_defaults(body, {kind.index: 0})
     if kind is OUTPUT_TEXT:
         _set_defaults(body, {"logprobs": []})
-    fill_part(body.get("part"))
+    fill_part(body.get("part"), ("output",), ctx)
     fill_item(body.get("item"), ctx, "in_progress" if body["type"].endswith(".added") else "completed")
     if isinstance(body.get("response"), dict):
         fill_output(body["response"], ctx)
@@ -65,8 +66,8 @@ def fill_item(item: Any, ctx: Context, status: str = "completed", path: Path = (
         _set_defaults(item, {"role": "assistant", "content": []})
         if isinstance(item["content"], str):
             item["content"] = [{"type": "output_text", "text": item["content"]}]
-        for part in _as_list(item["content"]):
-            fill_part(part)
+        for index, part in enumerate(_as_list(item["content"])):
+            fill_part(part, (*path, "content", index), ctx)
     elif kind == "reasoning":
         _set_defaults(item, {"summary": []})
     else:
@@ -77,10 +78,11 @@ def fill_item(item: Any, ctx: Context, status: str = "completed", path: Path = (
             item[carried] = orjson.dumps(item[carried]).decode()
 
 
-def fill_part(part: Any) -> None:
-    """Fill the keys of a message's part, in place."""
+def fill_part(part: Any, path: Path, ctx: Context) -> None:
+    """Fill the keys of the message's part at `path`, in place."""
     if isinstance(part, dict) and part.get("type") == "output_text":
         _set_defaults(part, {"text": "", "annotations": []})
+        complete_annotations(part, path, ctx)
         if isinstance(part.get("logprobs"), list):
             part["logprobs"] = add_token_bytes(part["logprobs"])
 
