@@ -76,11 +76,18 @@ def list_tool_names(request: JsonObject) -> frozenset[str]:
 def move_function_call(holder: JsonObject, request: JsonObject) -> bool:
     """Make the deprecated `function_call` of a message or delta a tool call, if the request offers tools.
 
-    Returns True if anything changed. If there are tool calls too, they are the same call.
+    Returns True if it was one. If there are tool calls too, they are the same call. An empty one says nothing, and is
+    removed: some servers write every key that they know.
     """
-    if not (request.get("tools") and isinstance(holder.get("function_call"), dict)):
+    function = holder.get("function_call")
+    if not isinstance(function, dict):
         return False
-    function = holder.pop("function_call")
+    if not any(function.get(key) for key in _FLAT_KEYS):
+        del holder["function_call"]
+        return False
+    if not request.get("tools"):
+        return False
+    del holder["function_call"]
     if not holder.get("tool_calls"):
         holder["tool_calls"] = [{"function": function}]
     return True

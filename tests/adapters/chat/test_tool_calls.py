@@ -9,6 +9,7 @@ from dragoman.adapters.changes import Receipt
 from dragoman.adapters.chat.tool_call_assembler import ToolCallAssembler
 from dragoman.adapters.chat.tool_calls import normalize_calls
 from dragoman.adapters.sse import encode
+from dragoman.adapters.streams import Chunk
 from dragoman.contract.json_types import JsonObject, JsonValue
 from tests.adapters.conftest import MakeContext
 
@@ -173,3 +174,30 @@ def test_whole_calls_get_what_they_lack(context: MakeContext) -> None:
     assert made[0] == {"id": "call-1", "type": "function", "function": {"name": "f", "arguments": '{"x":1}'}}
     assert made[1] == calls[1]
     assert normalize_calls(made, context()) is made
+
+
+EMPTY = {"name": "", "arguments": ""}
+
+
+@pytest.mark.parametrize("offered", [{}, {"tools": [{"type": "function", "function": {"name": "f"}}]}])
+def test_an_empty_function_call_is_no_call(context: MakeContext, offered: JsonObject) -> None:
+    """Snowflake Cortex writes one into every answer."""
+    for calls, finish in ((None, "stop"), ([piece(None, "a", "f", "{}")], "tool_calls")):
+        message = {"role": "assistant", "content": "4", "function_call": dict(EMPTY), "tool_calls": calls}
+        body = {"id": "c", "model": "m", "choices": [{"index": 0, "message": message, "finish_reason": finish}]}
+        ctx = context(request=offered)
+        [choice] = dialects["openai"].called["chat"].read_reply(Reply(200, body), ctx)["choices"]
+        assert choice["finish_reason"] == finish and "function_call" not in choice["message"]
+        assert [call["id"] for call in choice["message"].get("tool_calls", ())] == ["a"] * bool(calls)
+        assert not ctx.receipt.losses
+
+
+def test_an_empty_piece_of_a_function_call_is_no_call(context: MakeContext) -> None:
+    reader = dialects["openai"].called["chat"].read_stream(context(request={}))
+    deltas = [({"content": "4", "function_call": EMPTY}, None), ({"function_call": EMPTY}, "stop")]
+    choices = [{"index": 0, "delta": delta, "finish_reason": finish} for delta, finish in deltas]
+    outputs = [one for choice in choices for one in reader.receive(encode(orjson.dumps({"choices": [choice]})))]
+    outputs += [*reader.receive(b"data: [DONE]\n\n"), *reader.close()]
+    made = [choice for one in outputs if isinstance(one, Chunk) for choice in one.body["choices"]]
+    assert not any(choice["delta"].keys() & {"function_call", "tool_calls"} for choice in made)
+    assert made[-1]["finish_reason"] == "stop"
