@@ -73,6 +73,8 @@ class MessagesStreamReader(StreamReaderBase):
         self._state: State = "empty"
         self._normalizer = MessagesEventNormalizer(load_validator("hub/messages.event"), ctx, completeness)
         self._templates_left = _MOST_TEMPLATES
+        self._message_id: Any = None
+        self._has_blocks = False
 
     def _process_body(self, body: Any, raw: bytes | None, data: bytes, name: bytes | None) -> list[Output]:
         if name in _NAMES and isinstance(body, dict) and body.get("type") is None:
@@ -118,12 +120,20 @@ class MessagesStreamReader(StreamReaderBase):
     def _handle_start(self, body: JsonObject, raw: bytes | None) -> list[Output]:
         message = body.get("message")
         self._add_counts(message.get("usage") if isinstance(message, dict) else None)
+        self._message_id = _read_id(body)
         return self._handle_event(body, raw, MessagesEventNormalizer.start)
 
     def _handle_another_start(self, body: JsonObject, raw: bytes | None) -> list[Output]:
+        """Leave out a repeated beginning. The beginning of another message says that this one was cut off: some
+        gateways ask again then, and append the second answer. Raises Fault."""
+        is_other = self._message_id is not None and _read_id(body) not in (None, self._message_id)
+        if is_other and self._has_blocks and not self._completeness.is_complete:
+            text = "the provider's stream began another message before the answer was complete"
+            raise Fault("upstream_invalid_response", text, code="upstream_truncated")
         return self._handle_event(body, raw, lambda normalizer, *_: normalizer.skip_start())
 
     def _handle_block(self, body: JsonObject, raw: bytes | None) -> list[Output]:
+        self._has_blocks = True
         return self._handle_event(body, raw, MessagesEventNormalizer.add_block_event)
 
     def _handle_delta(self, body: JsonObject, raw: bytes | None) -> list[Output]:
@@ -164,6 +174,11 @@ class MessagesStreamReader(StreamReaderBase):
         except Fault as fault:
             return self._fail(fault)
         return [*chunks, *super()._conclude(cut)]
+
+
+def _read_id(start: JsonObject) -> Any:
+    message = start.get("message")
+    return message.get("id") if isinstance(message, dict) else None
 
 
 def _classify(data: bytes, body: Any, name: bytes | None) -> tuple[Class, Any]:

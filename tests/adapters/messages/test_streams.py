@@ -9,13 +9,29 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dragoman.adapters.faults import Fault
 from dragoman.adapters.messages.accumulator import assemble_message
 from dragoman.adapters.messages.restream import restream_message
 from dragoman.adapters.streams import Chunk, DeltaRun, End, expand
 from dragoman.adapters.validation import load_validator
+from dragoman.contract.json_types import JsonObject
 from tests.adapters.translate.message_oracles import accumulate_message, check_events, list_bodies
 
-from .streaming import Replies, encode, events_of, make_context, read, relay, write
+from .streaming import (
+    START,
+    Replies,
+    block,
+    encode,
+    ending,
+    events_of,
+    make_context,
+    message,
+    piece,
+    read,
+    relay,
+    stop,
+    write,
+)
 
 STREAMS = sorted((Path(__file__).parent / "fixtures" / "streams").glob("*.sse"))
 """The shapes are those of Anthropic's guides to streaming, thinking, web search and refusals; the texts are not."""
@@ -84,3 +100,32 @@ def test_an_error_event_keeps_its_meaning() -> None:
     path = next(path for path in STREAMS if path not in WHOLE)
     *_, last = read([path.read_bytes()], make_context())
     assert (last.message, last.kind) == ("Overloaded", "upstream_unavailable")  # type: ignore[union-attr]
+
+
+OTHER = {"type": "message_start", "message": message(id="msg_2")}
+BEGUN = [START, block(0, "tool_use"), piece(0, partial_json='{"path":"/et')]
+AGAIN = [OTHER, block(0, "tool_use", id="toolu_b"), piece(0, partial_json='{"path":"/etc"}'), stop(0)]
+
+
+@pytest.mark.parametrize("replies", ["off", "report", "repair", "strict"])
+def test_another_message_before_the_end_of_the_first_is_a_cut(replies: Replies) -> None:
+    outputs = read([encode(*BEGUN, *AGAIN, *ending("tool_use"))], make_context(replies))
+    assert isinstance(outputs[-1], Fault) and outputs[-1].code == "upstream_truncated"
+    assert "toolu_b" not in write(outputs).decode()
+
+
+@pytest.mark.parametrize(
+    "events",
+    [
+        [START, START, *AGAIN[1:], *ending("tool_use")],
+        [START, *AGAIN, *ending("tool_use")],
+        [START, *AGAIN[1:], {**START, "message": {}}, *ending("tool_use")],
+        [*AGAIN[1:], OTHER, *ending("tool_use")],
+        [START, *AGAIN[1:], ending("tool_use")[0], OTHER, ending()[1]],
+    ],
+)
+def test_a_beginning_that_cuts_no_answer_off_is_left_out(events: list[JsonObject]) -> None:
+    outputs = read([encode(*events)], make_context())
+    assert isinstance(outputs[-1], End), outputs[-1]
+    made = accumulate_message(events_of(write(outputs)))
+    assert made["content"][0]["input"] == {"path": "/etc"}
