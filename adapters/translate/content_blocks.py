@@ -7,6 +7,7 @@ back.
     document: a PDF in base64, url, file    file: file_data, file_url, file_id; its title is the filename
     document of text or of blocks           text, with its title and its context before it; its blocks
     search_result                           text, with its title and its source before it
+    tool_reference                          text that names the tool: chat offers every tool from the beginning
 
 Sources: anthropic 2.12.0, ContentBlockParam; OpenAI OpenAPI 2.3, ChatCompletionRequestUserMessageContentPart.
 """
@@ -85,6 +86,8 @@ def _to_parts(placed: PlacedBlock, ctx: Context) -> list[PlacedPart]:
         return [_to_text_part(placed, ctx)]
     if kind == "search_result":
         return _convert_search_result(placed, ctx)
+    if kind == "tool_reference":
+        return [_name_tool(placed, ctx)]
     if kind == "image" and isinstance(source, dict):
         record_unused_keys(block, ("type", "source", _MARK), path, ctx, "chat")
         if (image := _to_image(placed, ctx)) is not None:
@@ -183,6 +186,14 @@ def _convert_search_result(placed: PlacedBlock, ctx: Context) -> list[PlacedPart
     ctx.receipt.record_conversion(path, "a search result becomes text")
     blocks = [PlacedBlock(one, (*path, "content", k)) for k, one in enumerate(block["content"])]
     return _finish_text(placed, _join_texts(block["title"], block["source"]), to_parts(blocks, ctx), ctx)
+
+
+def _name_tool(placed: PlacedBlock, ctx: Context) -> PlacedPart:
+    block, path = placed
+    record_unused_keys(block, ("type", "tool_name", _MARK), path, ctx, "chat")
+    ctx.receipt.record_conversion(path, "a reference to a tool becomes text; the request offers the tool itself")
+    text = f"The tool {block['tool_name']} is available."
+    return PlacedPart({"type": "text", "text": text, **keep_marks(block, path, ctx)}, [(path, ())])
 
 
 def _finish_text(placed: PlacedBlock, head: str, parts: list[PlacedPart], ctx: Context) -> list[PlacedPart]:
