@@ -189,6 +189,7 @@ class _Conversation:
         self.messages.append({"role": "tool", "tool_call_id": block["tool_use_id"], "content": content, **failed})
 
     def _add_answer(self, blocks: list[PlacedBlock], path: Path) -> None:
+        blocks = [self._replace_summary(one) for one in blocks]
         blocks = self._drop_empty_texts([one for one in blocks if self._is_known(one)])
         self._record_order(blocks)
         message: JsonObject = {"role": "assistant", "content": None}
@@ -212,6 +213,16 @@ class _Conversation:
             message["content"] = ""  # only reasoning: chat requires a content
         self._place(_pair_said, path, (*path, "content"), where)
         self.messages.append(message)
+
+    def _replace_summary(self, placed: PlacedBlock) -> PlacedBlock:
+        """Replace the summary of earlier turns by its text: clients leave out the turns that it sums up."""
+        block, path = placed
+        if block["type"] != "compaction" or not block.get("content"):
+            return placed
+        record_unused_keys(block, ("type", "content", "cache_control"), path, self._ctx, "chat")
+        self._ctx.receipt.record_conversion(path, "the summary of earlier turns becomes text")
+        mark = {"cache_control": block["cache_control"]} if block.get("cache_control") else {}
+        return PlacedBlock({"type": "text", "text": block["content"], **mark}, path)
 
     def _is_known(self, placed: PlacedBlock) -> bool:
         block, path = placed

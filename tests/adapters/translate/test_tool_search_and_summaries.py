@@ -9,6 +9,7 @@ from dragoman.adapters.changes import Receipt
 from dragoman.adapters.translate.message_requests import messages_to_chat_request
 from dragoman.adapters.validation import load_validator
 from dragoman.contract.json_types import JsonObject
+from tests.tables import for_each
 
 ASK = {"role": "user", "content": "hi"}
 SEARCH = {"type": "tool_use", "id": "toolu_1", "name": "find_tools", "input": {"query": "weather"}}
@@ -38,3 +39,21 @@ def test_references_to_tools_are_texts_and_the_tools_are_offered() -> None:
     assert texts == ["The tool get_weather is available.", "The tool get_tides is available."]
     assert [tool["function"]["name"] for tool in made["tools"]] == ["find_tools", "get_weather", "get_tides"]
     assert not ctx.receipt.losses
+
+
+@for_each("extra", [{}, {"cache_control": None}, {"encrypted_content": "sealed"}])
+def test_the_summary_of_earlier_turns_is_a_text(extra: JsonObject) -> None:
+    """The client has left out the turns that it stands for."""
+    summary = {"type": "compaction", "content": "Ada asked for the weather.", **extra}
+    said = {"role": "assistant", "content": [summary, {"type": "text", "text": "Sunny."}]}
+    made, ctx = to_chat([ASK, said, ASK])
+    [_, answer, _] = made["messages"]
+    assert [part["text"] for part in answer["content"]] == [summary["content"], "Sunny."]
+    lost = {str(change.before[-1]) for change in ctx.receipt.losses}
+    assert lost == {key for key, value in extra.items() if value}
+
+
+def test_a_summary_that_failed_says_nothing() -> None:
+    said = {"role": "assistant", "content": [{"type": "compaction", "content": None}, {"type": "text", "text": "Yes."}]}
+    made, _ = to_chat([ASK, said, ASK])
+    assert made["messages"][1]["content"] == "Yes."
