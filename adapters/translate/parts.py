@@ -12,6 +12,7 @@ from .unused_keys import record_unused_keys
 
 __all__ = ["list_chat_places", "list_part_places", "to_chat_parts", "to_responses_parts"]
 
+_MARK = "prompt_cache_breakpoint"
 _FILE_KEYS = ("file_id", "file_data", "filename", "file_url")
 _TEXTS = ("input_text", "output_text", "text")
 _PLAIN_TEXT = {"type", "text"}
@@ -25,12 +26,12 @@ _RESPONSES_USES = {"image_url": ("url", "detail"), "file": _FILE_KEYS}
 
 
 def to_chat_parts(parts: list[JsonObject], path: Path, ctx: Context) -> str | list[JsonObject]:
-    """Convert the parts of a Responses item to chat; only text parts become one string.
+    """Convert the parts of a Responses item to chat; parts that are texts and nothing else become one string.
 
     Raises Fault if chat does not support a part.
     """
     made = [_to_chat_part(part, (*path, i), ctx) for i, part in enumerate(parts)]
-    if all(part["type"] == "text" for part in made):
+    if all(part.keys() == _PLAIN_TEXT for part in made):
         return "".join(part["text"] for part in made)
     return made
 
@@ -62,7 +63,11 @@ def _to_chat_part(part: JsonObject, path: Path, ctx: Context) -> JsonObject:
     kind = part.get("type")
     if part.keys() != _PLAIN_TEXT:
         neutral = ("detail",) if part.get("detail") == "auto" else ()
-        record_unused_keys(part, ("type", *_CHAT_USES.get(str(kind), ()), *neutral), path, ctx, "chat")
+        record_unused_keys(part, ("type", _MARK, *_CHAT_USES.get(str(kind), ()), *neutral), path, ctx, "chat")
+    return _convert_to_chat(part, kind, path) | _copy_mark(part)
+
+
+def _convert_to_chat(part: JsonObject, kind: Any, path: Path) -> JsonObject:
     if kind in _TEXTS:
         return {"type": "text", "text": str(part.get("text", ""))}
     if kind == "input_image" and isinstance(part.get("image_url"), str):
@@ -79,10 +84,14 @@ def _to_chat_part(part: JsonObject, path: Path, ctx: Context) -> JsonObject:
 
 def _to_responses_part(part: JsonObject, path: Path, ctx: Context) -> JsonObject:
     kind = part.get("type")
-    record_unused_keys(part, ("type", str(kind)), path, ctx, "Responses")
+    record_unused_keys(part, ("type", str(kind), _MARK), path, ctx, "Responses")
     inner = part.get(str(kind))
     if isinstance(inner, dict):
         record_unused_keys(inner, _RESPONSES_USES.get(str(kind), ()), (*path, str(kind)), ctx, "Responses")
+    return _convert_to_responses(part, kind, path) | _copy_mark(part)
+
+
+def _convert_to_responses(part: JsonObject, kind: Any, path: Path) -> JsonObject:
     if kind == "text":
         return {"type": "input_text", "text": part["text"]}
     if kind == "image_url":
@@ -93,6 +102,11 @@ def _to_responses_part(part: JsonObject, path: Path, ctx: Context) -> JsonObject
     if kind == "file":
         return {"type": "input_file", **{key: part["file"][key] for key in _FILE_KEYS if key in part["file"]}}
     raise _refuse_part(kind, path, "Responses")
+
+
+def _copy_mark(part: JsonObject) -> JsonObject:
+    """The mark of prompt caching, which chat and Responses have in the same kinds of parts."""
+    return {_MARK: part[_MARK]} if part.get(_MARK) else {}
 
 
 def _refuse_part(kind: Any, path: Path, protocol: str) -> Fault:
