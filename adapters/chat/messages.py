@@ -38,6 +38,7 @@ Messages = list[JsonObject]
 
 _ROLE = itemgetter("role")
 _INSTRUCTING = ("system", "developer")
+_MERGED = "merged into the one system message that the target takes"
 _ANSWERING = ("content", "tool_calls", "refusal", "audio", "function_call")
 
 
@@ -105,6 +106,8 @@ def merge_system_messages(messages: Messages, ctx: Context) -> Messages:
         )
     for position in found:
         _record_merge(messages[position], position, found[0], ctx)
+        if len(found) > 1:
+            _record_part_keys(messages[position].get("content"), ("messages", position), ctx)
     ctx.receipt.map_paths(
         [(("messages", i), ("messages", 0)) for i in found]
         + [(("messages", i), ("messages", new)) for new, i in enumerate(others, 1)]
@@ -255,10 +258,17 @@ def _record_merge(message: JsonObject, position: int, first: int, ctx: Context) 
         if position:
             ctx.receipt.record_move(path, ("messages", 0), "the target takes one system message, first")
         return
-    reason = "merged into the one system message that the target takes"
-    ctx.receipt.record_conversion(path, reason, after=("messages", 0, "content"))
+    ctx.receipt.record_conversion(path, _MERGED, after=("messages", 0, "content"))
     for key in message.keys() - {"role", "content"}:
-        ctx.receipt.record_drop((*path, key), reason)
+        ctx.receipt.record_drop((*path, key), _MERGED)
+
+
+def _record_part_keys(content: Any, path: Path, ctx: Context) -> None:
+    """Record the keys that parts of a text lose when the text becomes a part of a string, such as marks of caching."""
+    for k, part in enumerate(content if isinstance(content, list) else ()):
+        for key, value in part.items() if isinstance(part, dict) else ():
+            if key not in ("type", "text") and value is not None:
+                ctx.receipt.record_drop((*path, "content", k, key), _MERGED)
 
 
 def _order_by_calls(messages: Messages) -> Iterable[int]:

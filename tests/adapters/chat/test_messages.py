@@ -61,6 +61,18 @@ def test_merging_a_named_system_message_tells_what_is_lost(context: MakeContext)
     assert [change.public()["before"] for change in ctx.receipt.losses] == ["messages[1].name"]
 
 
+def test_merging_marked_system_messages_tells_which_marks_are_lost(context: MakeContext) -> None:
+    marked = [{"type": "text", "text": "a", "cache_control": {"type": "ephemeral"}, "citations": None}]
+    ask = {"role": "user", "content": "x"}
+    ctx = context()
+    head, _ = merge_system_messages([{"role": "system", "content": marked}, ask], ctx)
+    assert head["content"] == marked and not ctx.receipt.losses
+    head, _ = merge_system_messages([*({"role": "system", "content": marked} for _ in range(2)), ask], ctx)
+    assert head["content"] == "a\n\na"
+    lost = [change.public()["before"] for change in ctx.receipt.losses]
+    assert lost == [f"messages[{i}].content[0].cache_control" for i in range(2)]
+
+
 def call(*ids: str) -> dict[str, object]:
     return {"role": "assistant", "tool_calls": [{"id": one} for one in ids]}
 
