@@ -8,10 +8,13 @@ from typing import Any
 from dragoman.adapters.call import JsonObject
 from dragoman.adapters.common.choice_assembly import assemble_choices, merge_lists
 
+from .citations import CITATIONS, drop_number
+
 __all__ = ["assemble_chat"]
 
 _ONCE = frozenset({"role", "id", "type", "name"})
 """Texts of a delta that come once. All others come in pieces."""
+_NUMBERED = (CITATIONS, "annotations")
 
 
 def assemble_chat(chunks: Sequence[JsonObject]) -> JsonObject:
@@ -38,6 +41,8 @@ def _add_delta(message: JsonObject, delta: JsonObject) -> None:
     for key, value in delta.items():
         if key == "tool_calls":
             _add_calls(message.setdefault("tool_calls", []), value)
+        elif key in _NUMBERED and isinstance(value, list):
+            message[key] = _join(key, message.get(key), [drop_number(one) for one in value])
         elif value is not None:
             message[key] = _join(key, message.get(key), value)
 

@@ -13,6 +13,7 @@ OpenAPI 2.3, ChatCompletionResponseMessage.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
@@ -28,14 +29,17 @@ __all__ = [
     "annotate",
     "cite_blocks",
     "drop_citations",
+    "drop_number",
     "list_annotations",
     "move_citations",
+    "number_entries",
     "place_citations",
     "take_citations",
     "unwrap_citations",
 ]
 
 CITATIONS = "citations"
+_INDEX = "index"  # of an object in a list of a stream
 _ADDRESSES: tuple[Path, ...] = (("url",), ("source",), ("location", "web", "url"))
 _TITLES = ("title", "document_title")
 _SCHEMES = ("http://", "https://")
@@ -79,6 +83,22 @@ def annotate(holder: JsonObject) -> None:
     _extend(holder, "annotations", list_annotations(holder.get(CITATIONS)))
 
 
+def number_entries(delta: JsonObject, counts: Counter[str]) -> None:
+    """Number the citations and annotations of a delta, in place; `counts` are those of the stream so far.
+
+    OpenAI's SDK for Python joins the lists of deltas by the `index` of their objects, and fails if there is none.
+    """
+    for key in (CITATIONS, "annotations"):
+        if given := delta.get(key):
+            delta[key] = [{**one, _INDEX: counts[key] + k} for k, one in enumerate(given)]
+            counts[key] += len(given)
+
+
+def drop_number(one: Any) -> Any:
+    """A citation or an annotation as a whole message has it."""
+    return {key: value for key, value in one.items() if key != _INDEX} if isinstance(one, dict) else one
+
+
 def _extend(holder: JsonObject, key: str, values: list[JsonObject]) -> None:
     if values:
         given = holder.get(key)
@@ -105,7 +125,7 @@ def take_citations(holder: JsonObject) -> list[JsonObject]:
         repeated = list_annotations(found)
         _keep(holder, CITATIONS, [one for one in holder[CITATIONS] if one not in found])
         if isinstance(holder.get("annotations"), list):
-            _keep(holder, "annotations", [one for one in holder["annotations"] if one not in repeated])
+            _keep(holder, "annotations", [one for one in holder["annotations"] if drop_number(one) not in repeated])
     return found
 
 

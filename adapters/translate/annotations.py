@@ -21,7 +21,7 @@ def to_responses_annotation(annotation: JsonObject, path: Path, ctx: Context, of
     `offset` is the number of characters in the content before the part.
     """
     kind = annotation["type"]
-    record_unused_keys(annotation, ("type", kind), path, ctx, "Responses")
+    record_unused_keys(annotation, ("type", "index", kind), path, ctx, "Responses")
     made = {**annotation[kind], "type": kind}
     return {**made, **{key: max(0, made[key] - offset) for key in _POSITIONS}} if offset else made
 

@@ -19,13 +19,14 @@ The blocks of tools that run at the provider have no place in chat.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
 import orjson
 
 from dragoman.adapters.call import Context, JsonObject
-from dragoman.adapters.chat.citations import annotate
+from dragoman.adapters.chat.citations import annotate, number_entries
 from dragoman.adapters.chat.reasoning import ReasoningBlocks, make_sealed_block, make_text_block
 from dragoman.adapters.common.carried_keys import copy_carried_keys
 from dragoman.adapters.common.parameters import wants_usage
@@ -100,6 +101,7 @@ class MessagesToChat(StreamTranslatorBase):
         self._blocks: dict[int, _Block] = {}  # those that are open, by their indexes
         self._reasoning = ReasoningBlocks()
         self._call_count = 0
+        self._entry_counts: Counter[str] = Counter()  # citations and annotations
         self._length = CharacterCount()  # of the content
         self._source: JsonObject | None = None  # runs with this body continue the block `_running`
         self._running = _Block("", 0)
@@ -255,6 +257,7 @@ class MessagesToChat(StreamTranslatorBase):
             placed = [{**place, "citation": one} for one in block.citations]
             delta: JsonObject = {"citations": placed}
             annotate(delta)
+            number_entries(delta, self._entry_counts)
             out.append(self._make_chunk(delta))
 
     # Deltas

@@ -24,6 +24,7 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 from dragoman.adapters.call import Context, JsonObject
+from dragoman.adapters.chat.citations import number_entries
 from dragoman.adapters.chat.reasoning import SEPARATOR, ReasoningBlocks, make_sealed_block, make_text_block
 from dragoman.adapters.common.carried_keys import copy_carried_keys
 from dragoman.adapters.common.parameters import wants_usage
@@ -82,6 +83,7 @@ class ResponsesToChat(StreamTranslatorBase):
         self._blocks = ReasoningBlocks()
         self._texts_sent: set[tuple[int, TextKind, int]] = set()  # those that have come, or begun
         self._annotation_counts: Counter[tuple[int, int]] = Counter()  # annotations per part
+        self._entry_counts: Counter[str] = Counter()  # annotations of the stream
         self._speaker: dict[TextKind, int] = {}  # kind of text -> output index of the message that it came from
         self._length = 0  # characters of the content
         self._starts: dict[tuple[int, int], int] = {}  # part -> where its text begins in the content
@@ -255,7 +257,9 @@ class ResponsesToChat(StreamTranslatorBase):
         if (made := to_chat_annotation(annotation, self._starts.get(part, self._length))) is None:
             self._ctx.receipt.record_drop(("output", event["output_index"]), NO_ANNOTATION)
         else:
-            out.append(self._make_delta({"annotations": [made]}))
+            delta: JsonObject = {"annotations": [made]}
+            number_entries(delta, self._entry_counts)
+            out.append(self._make_delta(delta))
 
     def _handle_end(self, event: JsonObject, out: list[Output]) -> None:
         response = event["response"]

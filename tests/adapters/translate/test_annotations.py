@@ -120,7 +120,7 @@ def test_chat_has_citations_of_addresses_only() -> None:
     read: list[Output] = [Chunk(done), Chunk(last), End()]
     chunks = [made.body for one in read for made in translator.feed(one) if isinstance(made, Chunk)]
     found = [chunk["choices"][0]["delta"].get("annotations") for chunk in chunks]
-    assert [one for one in found if one] == [[NESTED]]
+    assert [one for one in found if one] == [[{**NESTED, "index": 0}]]
     assert [change.before for change in ctx.receipt.changes if change.before[:1] == ("output",) != change.before] == [
         ("output", 0, "content", 0, "annotations"),
         ("output", 0),

@@ -202,8 +202,21 @@ def test_citations_belong_to_the_whole_text_of_their_block(is_first: bool) -> No
     bodies = chunks(ending(begin(0, "text", text="One "), end(0), begin(1, "text", text=""), *pieces, end(1)))
     (found,) = (choice["delta"] for body in bodies for choice in body["choices"] if "citations" in choice["delta"])
     place = {"start_index": 4, "end_index": 9}
-    annotation = {"type": "url_citation", "url_citation": {"url": "https://a.test", "title": "A", **place}}
-    assert found == {"citations": [{**place, "citation": CITED}], "annotations": [annotation]}
+    annotation = {"type": "url_citation", "url_citation": {"url": "https://a.test", "title": "A", **place}, "index": 0}
+    assert found == {"citations": [{**place, "citation": CITED, "index": 0}], "annotations": [annotation]}
+
+
+def test_openais_helper_joins_the_citations_of_several_blocks() -> None:
+    """It joins lists of deltas by the index of their objects."""
+    cited = delta(1, "citations_delta", citation=CITED)
+    blocks = [
+        [begin(i, "text", text=""), text(i, "One"), delta(i, "citations_delta", citation=CITED), end(i)] for i in (0, 2)
+    ]
+    said = [*blocks[0], begin(1, "text", text=""), text(1, "Two"), cited, cited, end(1), *blocks[1]]
+    message = answer(*said)["message"]
+    assert [one["index"] for one in message["citations"]] == [0, 1, 2, 3]
+    assert [one["url_citation"]["start_index"] for one in message["annotations"]] == [0, 3, 3, 6]
+    assert {one["url_citation"]["url"] for one in message["annotations"]} == {CITED["url"]}
 
 
 @pytest.mark.parametrize(

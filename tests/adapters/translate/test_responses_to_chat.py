@@ -3,11 +3,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from openai.lib.streaming.chat import ChatCompletionStreamState
 from openai.types.chat import ChatCompletionChunk
 
 from dragoman.adapters import dialects
 from dragoman.adapters.call import Call, Context, Target
 from dragoman.adapters.changes import Receipt
+from dragoman.adapters.chat.assembly import assemble_chat
 from dragoman.adapters.common.reply_rules import ReplyRules
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.responses.events import (
@@ -246,6 +248,21 @@ def test_usage_only_where_it_was_asked_for() -> None:
     assert last["usage"]["completion_tokens_details"] == {"reasoning_tokens": 2}
 
 
+def test_openais_helper_joins_the_annotations_of_a_text() -> None:
+    """It joins lists of deltas by the index of their objects."""
+    inner = {"url": "http://a", "title": "a", "start_index": 0}
+    sources = [{"type": "url_citation", **inner, "end_index": end} for end in (1, 2, 3)]
+    said = [annotation_added("m", 0, 0, k, source) for k, source in enumerate(sources)]
+    state = ChatCompletionStreamState()
+    found = chunks(text_delta(OUTPUT_TEXT, "m", 0, 0, "abc"), *said, COMPLETED)
+    for body in found:
+        state.handle_chunk(ChatCompletionChunk.model_validate(body))
+    message = state.current_completion_snapshot.choices[0].message.to_dict()
+    assert [one["url_citation"]["end_index"] for one in message["annotations"]] == [1, 2, 3]
+    whole = assemble_chat(found)["choices"][0]["message"]["annotations"]
+    assert [one.keys() for one in whole] == [{"type", "url_citation"}] * 3
+
+
 def test_annotations_and_log_probabilities_in_chats_form() -> None:
     inner = {"url": "http://a", "title": "a", "start_index": 0, "end_index": 1}
     token = {"token": "a", "logprob": -0.1, "top_logprobs": [{"token": "b", "logprob": -2.0}]}
@@ -256,7 +273,9 @@ def test_annotations_and_log_probabilities_in_chats_form() -> None:
     )
     [told] = found[1]["choices"][0]["logprobs"]["content"]
     assert (told["bytes"], told["top_logprobs"][0]["bytes"]) == (None, None)
-    assert found[2]["choices"][0]["delta"] == {"annotations": [{"type": "url_citation", "url_citation": inner}]}
+    assert found[2]["choices"][0]["delta"] == {
+        "annotations": [{"type": "url_citation", "url_citation": inner, "index": 0}]
+    }
 
 
 @pytest.mark.parametrize(
