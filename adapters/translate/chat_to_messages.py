@@ -137,11 +137,12 @@ class ChatToMessages(ChatStreamTranslator[OpenBlock]):
             return
         if self._block is not None and len(delta) > 1 and self._begins_cited_block(delta):
             self._close_open(out)
-        self._open_text(out).write(text, out)
+        block = self._open_text(out)
+        block.write(text, out)
         self._length.add(text)
         if self._citations:
             citations, self._citations = self._citations, []
-            self._cite(citations, out)
+            self._cite(block, citations, out)
 
     def _begins_cited_block(self, delta: JsonObject) -> bool:
         """Whether the delta has citations of exactly its own text."""
@@ -155,12 +156,11 @@ class ChatToMessages(ChatStreamTranslator[OpenBlock]):
     def _write_annotations(self, delta: JsonObject, out: list[Output]) -> None:
         citations = list_placed_citations(delta, _DELTA, self._ctx)
         if citations and self._block is not None and self._block.kind == TEXT and self._block.has_text:
-            self._cite(citations, out)
+            self._cite(self._block, citations, out)
         else:
             self._citations += citations
 
-    def _cite(self, citations: list[PlacedCitation], out: list[Output]) -> None:
-        block = self._open_text(out)
+    def _cite(self, block: OpenBlock, citations: list[PlacedCitation], out: list[Output]) -> None:
         for one in citations:
             block.cite(one["citation"], out)
             if _covers(one, self._start, self._length.total()):
