@@ -40,6 +40,8 @@ def to_messages_usage(usage: JsonObject | None) -> JsonObject:
     prompt = usage.get("prompt_tokens_details") or {}
     thought = (usage.get("completion_tokens_details") or {}).get("reasoning_tokens")
     read, written = prompt.get("cached_tokens") or 0, prompt.get("cache_write_tokens") or 0
+    if max(read, written) <= usage["prompt_tokens"] < read + written:  # some gateways count the same tokens as both
+        written = usage["prompt_tokens"] - read
     return {
         **{key: value for key, value in usage.items() if key not in _CHAT_KEYS},
         "input_tokens": max(usage["prompt_tokens"] - read - written, 0),

@@ -10,6 +10,7 @@ from dragoman.adapters.call import Context
 from dragoman.adapters.faults import Fault
 from dragoman.adapters.translate.bridge import BRIDGES
 from dragoman.adapters.translate.message_replies import message_to_chat_reply, to_message
+from dragoman.adapters.translate.message_usage import to_messages_usage
 from dragoman.adapters.validation import load_validator
 from dragoman.contract.json_types import JsonObject, JsonValue
 
@@ -104,6 +105,24 @@ def test_a_refusal_is_an_ending_and_a_text() -> None:
     back, ctx = to_messages(made)
     assert (back["stop_reason"], back["content"]) == ("refusal", [text("no")])
     assert ctx.receipt.losses == []
+
+
+@pytest.mark.parametrize(
+    ("prompt", "read", "written", "counted"),
+    [
+        (2168, 2161, 2161, (0, 2161, 7)),  # OpenRouter, of Gemini: the same tokens are read and written
+        (2168, 0, 2161, (7, 0, 2161)),
+        (2168, 2000, 100, (68, 2000, 100)),
+        (7, 2161, 0, (0, 2161, 0)),  # a server that does not count what its cache holds
+    ],
+)
+def test_tokens_of_the_prompt_are_counted_once(
+    prompt: int, read: int, written: int, counted: tuple[int, int, int]
+) -> None:
+    details = {"cached_tokens": read, "cache_write_tokens": written}
+    made = to_messages_usage({"prompt_tokens": prompt, "completion_tokens": 1, "prompt_tokens_details": details})
+    keys = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
+    assert tuple(made[key] for key in keys) == counted
 
 
 def test_counts_of_the_cache_come_back_exactly() -> None:
