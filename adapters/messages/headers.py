@@ -2,9 +2,11 @@
 
 A client has to name the version; Anthropic's packages and Claude Code always do. A provider is called with the first
 of these versions that has every parameter of the request: the client's, the one that the provider is configured for,
-the others. Betas are passed on to Anthropic, which refuses those that it does not know.
+the others. Betas are passed on to Anthropic, which refuses those that it does not know, and so is the user profile
+on whose behalf the client asks. The workspace is that of the provider's credentials, which the client does not have.
 
-Source: Anthropic Messages API reference, versions and beta headers; anthropic 2.12.0, `_constants`.
+Source: Anthropic Messages API reference, versions and beta headers; anthropic 2.13.0, `_constants` and
+`messages.create`.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from .versions import VERSIONS, list_foreign
 __all__ = ["BETAS", "VERSION", "choose_version", "drop_betas", "read_betas", "read_version", "write_headers"]
 
 VERSION, BETAS = "anthropic-version", "anthropic-beta"
+_PROFILE, _WORKSPACE = "anthropic-user-profile-id", "anthropic-workspace-id"
 
 _BETA = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
@@ -65,12 +68,31 @@ def write_headers(body: JsonObject, ctx: Context, validator: Validator, *, takes
     headers = {VERSION: choose_version(body, ctx, validator)}
     if not takes_betas:
         drop_betas(ctx)
-    elif betas := read_betas(ctx.call):
+        return headers
+    if betas := read_betas(ctx.call):
         headers[BETAS] = ",".join(betas)
+    if profile := _read_profile(ctx.call):
+        headers[_PROFILE] = profile
+    _drop_workspace(ctx)
     return headers
 
 
 def drop_betas(ctx: Context) -> None:
-    """Record that the provider is not asked for the client's betas."""
+    """Record that the provider does not get the client's betas, user profile and workspace. Raises Fault."""
     if _read_list(ctx.call, BETAS):
         ctx.receipt.record_drop((BETAS,), "the provider documents no betas of this kind", "form")
+    if _read_profile(ctx.call):
+        ctx.receipt.record_drop((_PROFILE,), "the provider has no user profiles")
+    _drop_workspace(ctx)
+
+
+def _read_profile(call: Call) -> str:
+    profile = _read_list(call, _PROFILE).strip()
+    if profile and not _BETA.fullmatch(profile):
+        raise Fault("invalid_request", f"{_PROFILE}: not an id", (_PROFILE,), profile, code="invalid_value")
+    return profile
+
+
+def _drop_workspace(ctx: Context) -> None:
+    if _read_list(ctx.call, _WORKSPACE):
+        ctx.receipt.record_drop((_WORKSPACE,), "the workspace is that of the provider's credentials")

@@ -5,12 +5,13 @@ from __future__ import annotations
 import pytest
 from multidict import CIMultiDict
 
-from dragoman.adapters.call import Call
+from dragoman.adapters.call import Call, Context, Target
+from dragoman.adapters.changes import Receipt
 from dragoman.adapters.faults import Fault
-from dragoman.adapters.messages.headers import read_betas
+from dragoman.adapters.messages.headers import read_betas, write_headers
 from dragoman.adapters.messages.versions import VERSIONS, check_version, list_foreign
 from dragoman.adapters.validation import load_validator
-from dragoman.contract.json_types import JsonObject
+from dragoman.contract.json_types import JsonObject, JsonValue
 
 VALIDATOR = load_validator("anthropic/messages.request", "actual")
 
@@ -91,3 +92,32 @@ def test_betas_are_a_list_with_commas() -> None:
     lines = CIMultiDict([("Anthropic-Beta", "a-1"), ("x", "y"), ("anthropic-beta", "b_2.x, c")])
     assert read_betas(Call("POST", "/v1/messages", {}, headers=lines)) == ["a-1", "b_2.x", "c"]
     assert read_betas(Call("POST", "/v1/messages", {})) == []
+
+
+IDS = {"Anthropic-User-Profile-Id": "uprof_1", "anthropic-workspace-id": "wrkspc_1"}
+
+
+def write_headers_of(headers: dict[str, str], takes_betas: bool) -> tuple[dict[str, str], list[JsonValue]]:
+    call = Call("POST", "/v1/messages", {}, headers=CIMultiDict(headers))
+    ctx = Context("actual", call, Receipt(), Target("m"), {})
+    made = write_headers({}, ctx, VALIDATOR, takes_betas=takes_betas)
+    return made, [change.before for change in ctx.receipt.losses]
+
+
+def test_the_user_profile_goes_to_anthropic_and_the_workspace_is_a_loss() -> None:
+    made, lost = write_headers_of(IDS, takes_betas=True)
+    assert made["anthropic-user-profile-id"] == "uprof_1"
+    assert "anthropic-workspace-id" not in made
+    assert lost == [("anthropic-workspace-id",)]
+
+
+def test_a_provider_without_betas_gets_neither_which_is_a_loss() -> None:
+    made, lost = write_headers_of(IDS, takes_betas=False)
+    assert made.keys() == {"anthropic-version"}
+    assert lost == [("anthropic-user-profile-id",), ("anthropic-workspace-id",)]
+
+
+@pytest.mark.parametrize("profile", ["a\x00", "-a", "a, b", "\u00e4"])
+def test_what_is_no_id_of_a_profile_never_reaches_a_provider(profile: str) -> None:
+    with pytest.raises(Fault):
+        write_headers_of({"anthropic-user-profile-id": profile}, takes_betas=True)
