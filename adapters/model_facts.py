@@ -123,6 +123,7 @@ class ModelFacts:
     protocols: tuple[str, ...] = ()
     tokenizer: str | None = None
     seals: Maker | None = None
+    call_signature: str | None = None
     replay: Literal["keep", "rename", "drop"] | None = None
     reasoning_tags: tuple[str, ...] = ()
     vendor: str | None = None
@@ -145,7 +146,9 @@ class ModelFacts:
 NO_FACTS = ModelFacts(refuses=MappingProxyType({}))
 
 _VALUES: Mapping[str, Callable[[Any], Any]] = {
-    **dict.fromkeys(("max_tokens_name", "default_effort", "thinking", "tokenizer", "seals", "replay"), str),
+    **dict.fromkeys(
+        ("max_tokens_name", "default_effort", "thinking", "tokenizer", "seals", "call_signature", "replay"), str
+    ),
     **dict.fromkeys(("context", "output"), int),
     **dict.fromkeys(("efforts", "input", "protocols", "reasoning_tags"), tuple),
     "nested": frozenset,

@@ -9,15 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from dragoman.adapters.call import Context, JsonObject
-from dragoman.adapters.common.carried_keys import GOOGLE_SIGNATURE, drop_signature
+from dragoman.adapters.common.carried_keys import GOOGLE_SIGNATURE, drop_signature, has_signature
 from dragoman.adapters.common.seals import is_foreign_maker
 from dragoman.adapters.paths import Path, lookup
 
 from .messages import convert_messages
 
-__all__ = ["convert_calls", "drop_foreign_signatures", "pack_signature", "unpack_signature"]
+__all__ = ["convert_calls", "drop_foreign_signatures", "pack_signature", "sign_calls", "unpack_signature"]
 
 _FLAT = "thoughtSignature"
+_LOST = "the call has lost its signature, and the service refuses it without one"
 
 
 def unpack_signature(call: JsonObject) -> JsonObject:
@@ -48,6 +49,30 @@ def convert_calls(
         return message
     ctx.receipt.record_conversion((*path, "tool_calls"), "the signature of a call has another name")
     return {**message, "tool_calls": made}
+
+
+def sign_calls(messages: list[JsonObject], ctx: Context) -> list[JsonObject]:
+    """Give the first call of each message the signature that the service accepts in place of a lost one.
+
+    Codex and Claude Code send calls back without the keys that they do not know, and so do clients that another model
+    has answered before.
+    """
+    signature = ctx.target.facts.call_signature
+    if signature is None:
+        return messages
+
+    def convert(message: JsonObject, path: Path) -> JsonObject:
+        first, *others = message["tool_calls"]
+        ctx.receipt.record_fill((*path, "tool_calls", 0, "extra_content"), _LOST, "loss")
+        extra = {**(first.get("extra_content") or {}), "google": {"thought_signature": signature}}
+        return {**message, "tool_calls": [{**first, "extra_content": extra}, *others]}
+
+    unsigned = [i for i, message in enumerate(messages) if message.get("tool_calls") and not _is_signed(message)]
+    return convert_messages(messages, unsigned, convert)
+
+
+def _is_signed(message: JsonObject) -> bool:
+    return any(has_signature(call) for call in message["tool_calls"])
 
 
 def drop_foreign_signatures(messages: list[JsonObject], ctx: Context) -> list[JsonObject]:

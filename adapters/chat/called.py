@@ -11,7 +11,7 @@ from dragoman.adapters.common.token_limits import TokenLimitRule
 from dragoman.adapters.dialect import Called
 from dragoman.adapters.request_properties import HUB_CHAT
 
-from .call_signatures import drop_foreign_signatures
+from .call_signatures import drop_foreign_signatures, sign_calls
 from .citations import drop_citations
 from .messages import are_plain
 from .replay import replay_reasoning
@@ -41,7 +41,7 @@ def chat_called(
     def rewrite(body: JsonObject, ctx: Context) -> None:
         if not are_plain(body["messages"]):
             body["messages"] = replay_reasoning(body["messages"], ctx, replay)
-            body["messages"] = drop_foreign_signatures(body["messages"], ctx)
+            body["messages"] = sign_calls(drop_foreign_signatures(body["messages"], ctx), ctx)
             body["messages"] = write_transcripts(body["messages"], ctx, reads_ids=reads_audio)
             if not reads_citations:
                 body["messages"] = drop_citations(body["messages"], ctx)

@@ -12,7 +12,7 @@ from __future__ import annotations
 from dragoman.adapters.call import Context, JsonObject
 from dragoman.adapters.paths import Path, lookup
 
-__all__ = ["CARRIED_KEYS", "GOOGLE_SIGNATURE", "copy_carried_keys", "drop_signature"]
+__all__ = ["CARRIED_KEYS", "GOOGLE_SIGNATURE", "copy_carried_keys", "drop_signature", "has_signature"]
 
 CARRIED_KEYS = ("extra_content", "provider_specific_fields")
 
@@ -29,6 +29,11 @@ _SIGNATURES: tuple[Path, ...] = (
 def copy_carried_keys(call: JsonObject) -> JsonObject:
     """These keys of a call, or of an item with one."""
     return {key: call[key] for key in CARRIED_KEYS if call.get(key) is not None}
+
+
+def has_signature(call: JsonObject) -> bool:
+    """Whether the call has Google's signature, whatever its key."""
+    return any(isinstance(lookup(call, place), str) for place in _SIGNATURES)
 
 
 def drop_signature(call: JsonObject, path: Path, ctx: Context) -> JsonObject:

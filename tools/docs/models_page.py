@@ -34,6 +34,7 @@ def models_page(families: Iterable[Family]) -> str:
             "- `output`: a larger limit on tokens is refused, clamped or dropped, by the policy `out_of_range`.\n"
             "- `max_tokens_name`: the name of the limit on tokens in chat.\n"
             "- `seals`: whose signatures and encrypted reasoning of earlier turns the model gets.\n"
+            "- `call_signature`: what a call of an earlier turn gets that came back without its signature.\n"
             "- `replay`: how the readable reasoning of earlier turns goes back.\n"
             "- `nested`: keys of messages and tools that Databricks accepts for these models.\n"
             "- `protocols`: whether the model has OpenAI's Responses on Databricks.\n"
