@@ -48,6 +48,7 @@ _DIGITS = 8
 _WITH_SYSTEM_TURNS = "2026-10-21"
 """The version of the API that has instructions between the turns. Source: anthropic 2.12.0, SystemMessageParam."""
 _MOVED = "the API version has instructions only in the system prompt"
+_BLANK = "a text without a character, or of white space"
 _SAID_LAST = "Messages continues a last message of the assistant"
 
 
@@ -181,17 +182,19 @@ class _Conversation:
         content += blocks
 
     def convert_content(self, content: Any, path: Path) -> tuple[list[JsonObject], Places]:
-        """Convert the content of a message, without texts that are empty. The paths in the pairs begin at the message,
-        and at the list of blocks."""
+        """Convert the content of a message, without texts that are empty or white space: Anthropic refuses these. The
+        paths in the pairs begin at the message, and at the list of blocks."""
         if not isinstance(content, list):
             places: Places = [(("content",), (0, "text")), (("content",), (0,))]
-            return ([{"type": "text", "text": content}], places) if content else ([], [])
+            if content and not content.strip():
+                self._ctx.receipt.record_drop(path, _BLANK, "form")
+            return ([{"type": "text", "text": content}], places) if content and content.strip() else ([], [])
         blocks: list[JsonObject] = []
         places = []
         for k, part in enumerate(content):
             block, inner = to_block(part, (*path, k), self._ctx)
-            if block.get("text") == "":
-                self._ctx.receipt.record_drop((*path, k), "a text without a character", "form")
+            if isinstance(text := block.get("text"), str) and not text.strip():
+                self._ctx.receipt.record_drop((*path, k), _BLANK, "form")
                 continue
             if cited := part.get("citations"):
                 block["citations"] = cited
