@@ -45,6 +45,7 @@ from dragoman.adapters.text_buffer import CharacterCount
 from .chat_stream import CALL_PATH, LATE_ARGUMENTS, ChatStreamTranslator, RunKind
 from .message_citations import PlacedCitation, list_placed_citations
 from .message_envelope import CHAT_KEYS, begin_message, explain_refusal
+from .message_tools import list_long_names
 from .message_usage import convert_usage
 from .open_blocks import OpenBlock
 from .replies import CALL_KEYS, NO_TEXT
@@ -88,6 +89,7 @@ class ChatToMessages(ChatStreamTranslator[OpenBlock]):
     def __init__(self, request: JsonObject, ctx: Context) -> None:
         super().__init__(ctx)
         self._stops: Collection[str] = request.get("stop_sequences") or ()
+        self._names = list_long_names(request)
         self._count = 0  # of the blocks that have begun
         self._block: OpenBlock | None = None
         self._call: _OpenCall | None = None
@@ -216,6 +218,7 @@ class ChatToMessages(ChatStreamTranslator[OpenBlock]):
 
     def _open_call(self, call: _OpenCall, out: list[Output]) -> OpenBlock:
         if call.block is None:
+            call.head["name"] = self._names.get(call.head["name"], call.head["name"])
             call.block = self._block = OpenBlock(call.head, INPUT, self._count, out)
             self._count += 1
         return call.block

@@ -14,6 +14,8 @@ Sources: anthropic 2.12.0, Message; OpenAI OpenAPI 2.3, CreateChatCompletionResp
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import orjson
 
 from dragoman.adapters.call import Context, JsonObject
@@ -31,6 +33,7 @@ from .chat_to_messages import BLOCKS, FREE_TEXT
 from .chat_to_turns import to_reasoning_blocks
 from .message_citations import list_placed_citations
 from .message_envelope import begin_chat, begin_message, explain_refusal, read_refusal
+from .message_tools import list_long_names
 from .message_usage import record_usage, to_chat_counts
 from .replies import (
     CALL_KEYS,
@@ -119,7 +122,7 @@ def to_message(reply: JsonObject, request: JsonObject, ctx: Context) -> JsonObje
     if says_only_text(choice):
         content = [{"type": "text", "text": choice["message"]["content"]}]
     else:
-        content = _to_blocks(choice, ("choices", position), ctx)
+        content = _restore_names(_to_blocks(choice, ("choices", position), ctx), list_long_names(request))
     ctx.receipt.record_conversion(("choices",), BLOCKS, after=("content",))
     made = begin_message(reply, ctx)
     made["content"], made["stop_reason"], made["stop_sequence"] = content, stop.reason, stop.sequence
@@ -143,6 +146,12 @@ def _to_blocks(choice: JsonObject, path: Path, ctx: Context) -> list[JsonObject]
         ctx.receipt.record_drop((*inner, "function_call"), SECOND_CALL)
     calls = message.get("tool_calls") or list_legacy_call(message, ctx)
     return blocks + [_to_tool_use(call, (*inner, "tool_calls", k), ctx) for k, call in enumerate(calls)]
+
+
+def _restore_names(blocks: list[JsonObject], names: Mapping[str, str]) -> list[JsonObject]:
+    """The blocks with the names that the client gave its tools."""
+    called = {"tool_use"} if names else set()
+    return [{**one, "name": names.get(one["name"], one["name"])} if one["type"] in called else one for one in blocks]
 
 
 def _to_text_blocks(message: JsonObject, path: Path, ctx: Context) -> list[JsonObject]:

@@ -2,7 +2,7 @@
 
 A tool of Messages without a type, or of the type `custom`, is a function in chat. All others have types with a date:
 Anthropic runs them, or its models were trained on them. They follow the rule for tools that the provider runs
-(`tools.drop_hosted_tools`).
+(`tools.drop_hosted_tools`). Names of Messages may have 128 characters, those of chat 64: longer ones are cut.
 
 Sources: anthropic 2.12.0, ToolUnionParam and ToolChoiceParam; OpenAI OpenAPI 2.3, ChatCompletionTool.
 """
@@ -17,10 +17,10 @@ from dragoman.adapters.paths import Path, Places, nest_places
 
 from .content_blocks import keep_marks
 from .parameters import find_holder
-from .tools import drop_hosted_tools, offer_only
+from .tools import drop_hosted_tools, offer_only, shorten_name
 from .unused_keys import record_unused_keys
 
-__all__ = ["to_chat_tools", "to_message_tools"]
+__all__ = ["list_long_names", "to_chat_tools", "to_message_tools"]
 
 _CHOICES = {"auto": "auto", "any": "required", "none": "none"}
 _CHOICES_BACK = {word: kind for kind, word in _CHOICES.items()}
@@ -59,10 +59,19 @@ def to_chat_tools(left: JsonObject, made: JsonObject, ctx: Context) -> None:
         ctx.receipt.record_drop(("tool_choice",), _NO_TOOLS, "form")
 
 
+def list_long_names(request: JsonObject) -> dict[str, str]:
+    """The names of a Messages request's tools that chat has in a shorter form: that form -> the name."""
+    names = [tool.get("name") for tool in request.get("tools") or ()]
+    return {short: name for name in names if isinstance(name, str) and (short := shorten_name(name)) != name}
+
+
 def _to_function(tool: JsonObject, path: Path, ctx: Context) -> JsonObject:
     if not tool.keys() <= _TOOL_KEYS:
         _record_unused(tool, path, ctx)
     function = {_NAMES[key]: value for key, value in tool.items() if key in _NAMES and value is not None}
+    function["name"] = shorten_name(tool["name"])
+    if function["name"] != tool["name"]:
+        ctx.receipt.record_conversion((*path, "name"), "names of functions have at most 64 characters in chat")
     made = {"type": "function", "function": function}
     return {**made, **keep_marks(tool, path, ctx)} if "cache_control" in tool else made
 
@@ -93,7 +102,7 @@ def _to_chat_choice(choice: Any) -> Any:
     if not isinstance(choice, dict):
         return None
     if choice["type"] == "tool":
-        return {"type": "function", "function": {"name": choice["name"]}}
+        return {"type": "function", "function": {"name": shorten_name(choice["name"])}}
     return _CHOICES[choice["type"]]
 
 

@@ -37,6 +37,7 @@ __all__ = [
     "list_tools",
     "map_tool_names",
     "offer_only",
+    "shorten_name",
     "to_chat_tool_choice",
     "to_chat_tools",
     "to_responses_tool_choice",
@@ -77,11 +78,15 @@ class OriginalTool(NamedTuple):
 
 def flatten_name(namespace: str | None, name: str) -> str:
     """Join a namespace and a name into at most 64 characters; a longer result is cut, and ends in a digest."""
-    flat = f"{namespace}__{name}" if namespace else name
-    if len(flat) <= _LONGEST_NAME or not namespace:
-        return flat
-    digest = sha256(flat.encode()).hexdigest()[:8]
-    return f"{flat[: _LONGEST_NAME - len(digest) - 1]}_{digest}"
+    return shorten_name(f"{namespace}__{name}") if namespace else name
+
+
+def shorten_name(name: str) -> str:
+    """The name of a tool in at most 64 characters; a longer one is cut, and ends in a digest."""
+    if len(name) <= _LONGEST_NAME:
+        return name
+    digest = sha256(name.encode()).hexdigest()[:8]
+    return f"{name[: _LONGEST_NAME - len(digest) - 1]}_{digest}"
 
 
 def list_tools(request: JsonObject) -> list[tuple[Path, JsonObject]]:

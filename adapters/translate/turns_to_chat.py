@@ -30,6 +30,7 @@ from dragoman.adapters.paths import Path, Places, format_path, nest_places
 
 from .answer_blocks import IN_ORDER, NO_PLACE, RANKS, list_call_keys, to_reasoning
 from .content_blocks import PlacedBlock, keep_marks, list_part_places, to_content, to_parts
+from .tools import shorten_name
 from .unused_keys import record_unused_keys
 
 __all__ = ["turns_to_chat"]
@@ -254,7 +255,7 @@ class _Conversation:
         if not isinstance(block["input"], dict):
             text = f"{format_path(path)}.input must be an object"
             raise Fault("invalid_request", text, (*path, "input"), block["input"], code="invalid_type")
-        function = {"name": block["name"], "arguments": orjson.dumps(block["input"]).decode()}
+        function = {"name": shorten_name(block["name"]), "arguments": orjson.dumps(block["input"]).decode()}
         kept = copy_carried_keys(block) | keep_marks(block, path, self._ctx)
         return {"id": block["id"], "type": "function", "function": function, **kept}
 
