@@ -44,7 +44,10 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """The stream is complete."""
+    """The stream is complete. `usage` is an estimate of what it took, if dragoman has ended it before the provider said
+    that."""
+
+    usage: JsonObject | None = None
 
 
 class DeltaRun:

@@ -178,9 +178,10 @@ def check_stop_reason(message: JsonObject) -> None:
         raise _truncated("the provider's answer has no stop reason: it may be incomplete")
 
 
-def end_cut_stream() -> End:
-    """The terminal of a stream that dragoman ends itself: each choice has ended, with a stop string or by itself."""
-    return End()
+def end_cut_stream(usage: JsonObject | None = None) -> End:
+    """The terminal of a stream that dragoman ends itself: each choice has ended, with a stop string or by itself.
+    `usage` is the estimate of its counts, unless a chunk has them."""
+    return End(usage)
 
 
 def to_stream_outputs(chunks: list[JsonObject]) -> list[Output]:

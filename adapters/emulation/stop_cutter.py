@@ -135,11 +135,11 @@ class StopCutter(StreamCutter):
 
     def _end_early(self) -> list[Output]:
         self._has_ended = True
-        made: list[Output] = []
-        if wants_usage(self._ctx.request):
-            self._ctx.receipt.record_conversion(("usage",), ESTIMATE, "loss")
-            made.append(Chunk({**self._body, "choices": [], "usage": self._estimate_usage()}))
-        return [*made, end_cut_stream()]
+        usage = self._estimate_usage()
+        if not wants_usage(self._ctx.request):
+            return [end_cut_stream(usage)]
+        self._ctx.receipt.record_conversion(("usage",), ESTIMATE, "loss")
+        return [Chunk({**self._body, "choices": [], "usage": usage}), end_cut_stream()]
 
     def _estimate_usage(self) -> JsonObject:
         prompt, completion = estimate_tokens(self._prompt), self._estimate_answer()

@@ -120,6 +120,9 @@ def test_a_stop_string_ends_the_stream_before_the_provider_does() -> None:
 def test_nobody_who_did_not_ask_gets_a_usage() -> None:
     made = cutter().feed(0, [run("one END")])
     assert [type(one) for one in made] == [DeltaRun, Chunk, End]
+    assert isinstance(end := made[-1], End)
+    assert end.usage is not None, "budgets count it"
+    assert end.usage["total_tokens"] == end.usage["prompt_tokens"] + end.usage["completion_tokens"] > 1
 
 
 def test_a_stream_goes_on_until_its_last_choice_has_ended() -> None:

@@ -80,6 +80,19 @@ async def test_a_client_that_asks_gets_them(proxy: StartProxy, upstream: StartUp
     assert up.bodies[0]["stream_options"] == ASKED
 
 
+@pytest.mark.parametrize("asked", [{}, {"stream_options": ASKED}])
+async def test_tokens_of_a_stream_that_a_stop_string_ended_are_estimated(
+    proxy: StartProxy, upstream: StartUpstream, asked: JsonObject
+) -> None:
+    """Whether the client asked for them or not: budgets count them."""
+    up = await upstream(b"".join(chunked(piece("he"), piece("llo"), end=False)), "keep")
+    targets = [{"provider": "p0", "model": "up", "lacks": ["stop"]}]
+    p = await start(proxy, up, models={"m": {"targets": targets}})
+    assert read_text(await p.ask(stream=True, stop=["lo"], **asked)) == "hel"
+    (line,) = await p.exchanges()
+    assert (line["outcome"], line["tokens_in"] > 0, line["tokens_out"] > 0) == ("ok", True, True)
+
+
 async def test_other_options_of_the_client_are_kept(proxy: StartProxy, upstream: StartUpstream) -> None:
     up = await upstream(COUNTED)
     await (await start(proxy, up)).ask(stream=True, stream_options={"include_obfuscation": False})
