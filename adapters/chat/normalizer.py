@@ -38,6 +38,7 @@ from .tool_calls import (
 __all__ = ["ChatNormalizer"]
 
 _OF_CALLS = frozenset({"stop", "tool_calls", "function_call"})
+_SAID = {"message", "delta", "text"}  # what a choice may hold its answer in
 _RUNS = ("content", "reasoning_content")  # texts that most chunks consist of
 _OF_THE_TEXT = ("index", "delta", "logprobs")
 _TEXT, _OBJECT, _LIST = (str, NoneType), (dict, NoneType), (list, NoneType)
@@ -69,6 +70,13 @@ class ChatNormalizer(ChoiceNormalizer):
         super().__init__(rules, ctx, changes)
         self._choices: dict[int, _Choice] = {}
         self._tags = ctx.target.reasoning_tags
+
+    @staticmethod
+    def fill_answer(choice: JsonObject, position: int, ctx: Context) -> None:
+        """Give an empty message to a choice that a filter has taken it from: Azure OpenAI leaves it out."""
+        if choice.get("finish_reason") == "content_filter" and not choice.keys() & _SAID:
+            choice["message"] = {"role": "assistant", "content": None}
+            ctx.receipt.record_fill(("choices", position, "message"), "the filter has removed it")
 
     @staticmethod
     def check_answer(choice: JsonObject, position: int) -> None:

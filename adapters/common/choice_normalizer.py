@@ -45,6 +45,11 @@ class ChoiceNormalizer(ABC):
         self._changes = changes
 
     @staticmethod
+    def fill_answer(choice: JsonObject, position: int, ctx: Context) -> None:
+        """Fill in place what a choice of a whole reply lacks for a known reason, under every policy."""
+        return
+
+    @staticmethod
     @abstractmethod
     def check_answer(choice: JsonObject, position: int) -> None:
         """Check what a choice of a whole reply must hold under every policy. Raises Fault."""

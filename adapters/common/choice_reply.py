@@ -32,10 +32,11 @@ def read_choices(reply: Reply, rules: ReplyRules, ctx: Context, protocol: type[C
     if error is not None:
         raise read_error_object(error, reply.status, rules.words, ctx.clock())
     choices = _list_choices(body)
-    for choice in choices:
+    for position, choice in enumerate(choices):
         failure = rules.find_failure(body, choice, ctx)
         if failure is not None:
             raise failure
+        protocol.fill_answer(choice, position, ctx)
     if mode in ("strict", "report"):
         validate_natively(body, load_validator(f"{rules.dialect}/{protocol.protocol}.reply", ctx.profile), ctx)
     if mode in ("off", "report"):

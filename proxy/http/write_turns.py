@@ -37,7 +37,8 @@ class WriteTurns:
     def write(self, transport: _Transport, data: bytes) -> None:
         """Write bytes now or in the next turn, after what waits for this transport."""
         if self.in_progress <= _FEW:
-            self.write_now(transport)
+            if self._waiting:
+                self.write_now(transport)
             transport.write(data)
             return
         if not self._waiting:
