@@ -8,13 +8,14 @@ import os
 import socket
 from collections.abc import Callable
 
-__all__ = ["MOST_UNSENT", "listen"]
+__all__ = ["MOST_UNSENT", "listen", "write_local_url", "write_url"]
 
 MOST_UNSENT = 16 * 1024
 """Bytes that the kernel takes for a connection before it has sent them. A fixed send buffer would also limit what is on
 its way, and so how fast a client far away gets a large reply; by itself the buffer grows to 4 MB."""
 
 _BACKLOG = 1024
+_LOOPBACK = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # of the addresses that mean all interfaces
 
 
 async def listen(create_protocol: Callable[[], asyncio.BaseProtocol], host: str, port: int) -> asyncio.Server:
@@ -32,3 +33,13 @@ async def listen(create_protocol: Callable[[], asyncio.BaseProtocol], host: str,
             one.setsockopt(socket.IPPROTO_TCP, option, MOST_UNSENT)
     await listener.start_serving()
     return listener
+
+
+def write_url(host: str, port: int) -> str:
+    """The address of a listener."""
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+def write_local_url(host: str, port: int) -> str:
+    """The address of a listener for clients on this machine."""
+    return write_url(_LOOPBACK.get(host, host), port)

@@ -19,6 +19,7 @@ from dragoman.proxy.config.models import Server
 from dragoman.proxy.http.aiohttp_server import HttpServer
 from dragoman.proxy.http.browser_rules import BrowserRules
 from dragoman.proxy.http.json_response import create_response, serialize
+from dragoman.proxy.http.listener import write_local_url
 from dragoman.proxy.http.request_body import get_host, get_path
 from dragoman.proxy.telemetry.exposition import write_exposition
 from dragoman.proxy.telemetry.metrics import ExchangeMetrics
@@ -90,10 +91,10 @@ class AdminListener:
 
     @property
     def url(self) -> str:
-        """Where it listens."""
+        """Its address for clients on this machine."""
         assert self.listener is not None
         host, port, *_ = self.listener.sockets[0].getsockname()
-        return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+        return write_local_url(host, port)
 
     async def close(self) -> None:
         """End the listener and its connections."""

@@ -18,7 +18,7 @@ from dragoman.proxy.config.models import Config, Server
 from dragoman.proxy.conversations.stores.factory import open_store
 from dragoman.proxy.conversations.stores.interface import ResponseStore, StoreError
 from dragoman.proxy.http.aiohttp_server import HttpServer
-from dragoman.proxy.http.listener import listen
+from dragoman.proxy.http.listener import listen, write_local_url, write_url
 from dragoman.proxy.telemetry.inspector import Inspector
 from dragoman.proxy.telemetry.log import Log, LogOutput, create_log
 from dragoman.proxy.telemetry.mask import Mask, collect_secrets
@@ -41,7 +41,6 @@ __all__ = ["RunningProxy", "StartError", "start"]
 _TICK = 0.05  # seconds between two looks at the connections while the proxy drains
 _GRACE = 5.0  # seconds for interrupted exchanges to send their fault
 _FLUSH = 0.5  # seconds for clients to read the end of their answer
-_LOOPBACK = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # of the addresses that mean all interfaces
 
 
 class RunningProxy:
@@ -73,12 +72,12 @@ class RunningProxy:
 
     @property
     def url(self) -> str:
-        return _write_url(self.host, self.port)
+        return write_url(self.host, self.port)
 
     @property
     def local_url(self) -> str:
         """An address for clients on this machine."""
-        return _write_url(_LOOPBACK.get(self.host, self.host), self.port)
+        return write_local_url(self.host, self.port)
 
     @property
     def request_count(self) -> int:
@@ -142,10 +141,6 @@ class RunningProxy:
 
     async def _wait(self, seconds: float, is_busy: Callable[[], bool] = lambda: True) -> None:
         await _wait_while(lambda: is_busy() and not self.stop_now.is_set(), seconds)
-
-
-def _write_url(host: str, port: int) -> str:
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
 async def _wait_while(is_busy: Callable[[], bool], seconds: float) -> None:

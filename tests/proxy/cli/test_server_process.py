@@ -82,13 +82,15 @@ async def test_a_client_on_the_same_machine_gets_an_address_that_it_can_use() ->
 @pytest.mark.parametrize("has_admin", [False, True])
 async def test_with_keys_the_greeting_names_the_page_of_the_admin_listener(has_admin: bool) -> None:
     keys = [{"name": "ci", "key": "key-0123456789"}]
-    process = _spawn({"server": {"port": 0, "admin_port": 0 if has_admin else None}, "keys": keys})
+    admin = {"admin_port": 0, "admin_host": "0.0.0.0", "admin_key": "admin-0123456789"} if has_admin else {}
+    process = _spawn({"server": {"port": 0, **admin}, "keys": keys})
     url = await asyncio.to_thread(_read_address, process)
     process.send_signal(signal.SIGTERM)
     _, log = await asyncio.to_thread(process.communicate)
     pages = [line.removeprefix("page: ") for line in log.splitlines() if line.startswith("page: ")]
     assert pages == [line.removeprefix("metrics: ")[:-7] for line in log.splitlines() if line.startswith("metrics: ")]
     assert len(pages) == has_admin
+    assert all(page.startswith("http://127.0.0.1:") for page in pages), "an address that a browser can use"
     assert f"{url}/" not in pages
 
 
