@@ -276,8 +276,7 @@ class Attempt:
             after = self._advance("fault", last)
             return after._replace(data=before.data + after.data) if before.data else after
         if isinstance(last, End):
-            found = self.answer.usage or sum_stream_usage(reader.usage for reader in self._round)
-            self.answer.usage = found or last.usage
+            self.answer.usage = self.answer.usage or sum_stream_usage(one.usage for one in self._round) or last.usage
             return self._advance("kept_end" if self._keeps else "end", outputs)
         return self._advance("outputs", outputs)
 
