@@ -14,7 +14,7 @@ from dragoman.adapters.call import Context, JsonObject
 from dragoman.adapters.changes import Weight
 from dragoman.adapters.common.annotations import filter_annotations
 from dragoman.adapters.common.choice_normalizer import ChoiceNormalizer
-from dragoman.adapters.common.completeness import check_finish_reason
+from dragoman.adapters.common.completeness import check_finish_reason, infer_finish_reason
 from dragoman.adapters.common.repair import REPAIRED
 from dragoman.adapters.common.reply_rules import ReplyRules
 from dragoman.adapters.common.reply_validation import invalid_reply
@@ -104,6 +104,7 @@ class ChatNormalizer(ChoiceNormalizer):
             self._drop_invalid_annotations(message, path)
         called = self._set_whole_calls(message, path)
         if not self._rules.is_clear(choice.get("finish_reason")):
+            self._infer_finish_reason(body, choice, path[:-1])
             check_finish_reason(choice)
             self.set_finish_reason(body, choice, path[:-1])
         self._match_calls(choice, path[:-1], called, bool(message.get("function_call")))
@@ -250,6 +251,13 @@ class ChatNormalizer(ChoiceNormalizer):
         return False
 
     # A whole message
+
+    def _infer_finish_reason(self, body: JsonObject, choice: JsonObject, path: Path) -> None:
+        word = infer_finish_reason(body, self._ctx.request)
+        if word is not None:
+            choice.update(finish_reason=word, native_finish_reason="")
+            reason = f"the provider does not say how the answer ended: its token counts suggest {word!r}"
+            self._changes.record_conversion((*path, "finish_reason"), reason, "loss")
 
     def _drop_invalid_annotations(self, message: JsonObject, path: Path) -> None:
         given = message["annotations"]

@@ -9,7 +9,7 @@ from dragoman.adapters.native_errors import read_error_object
 from dragoman.adapters.validation import load_validator
 
 from .choice_normalizer import ENVELOPE, ChoiceNormalizer
-from .completeness import check_finish_reason, check_first_choice
+from .completeness import check_finish_reason, check_first_choice, infer_finish_reason
 from .repair import REPAIRED, repair
 from .reply_rules import ReplyRules
 from .reply_validation import find_error, invalid_reply, validate_natively
@@ -42,7 +42,8 @@ def read_choices(reply: Reply, rules: ReplyRules, ctx: Context, protocol: type[C
     if mode in ("off", "report"):
         for position, choice in enumerate(choices):
             protocol.check_answer(choice, position)
-            check_finish_reason(choice)
+            if protocol.protocol != "chat" or infer_finish_reason(body, ctx.request) is None:
+                check_finish_reason(choice)
             if rules.finish_reason(body, choice, ctx) is None:
                 ctx.receipt.violations += 1
         return body

@@ -9,6 +9,10 @@ No other module decides it. Theory of operation. An answer is complete if it sta
                                                                                            of the four terminal events
     messages            a stop reason                              `check_stop_reason`     `MessageCompleteness`
 
+One exception: a whole chat reply is complete if its only choice has an answer and an empty finish reason, and it
+has token counts. Such servers never say how an answer ended: `infer_finish_reason` names the ending, and the receipt has
+a loss. A stream is no such case: gateways add token counts and `[DONE]` to streams that were cut.
+
 If the answer is translated into a protocol with one choice (`Context.needs_first_choice`), it must also have choice 0.
 Nothing else proves completeness: `[DONE]` or a clean end of the bytes may follow half an answer, and may be missing
 after a whole one. A stream reader reports each sign of an end, and `conclude` returns the stream's terminal:
@@ -34,6 +38,7 @@ from dragoman.adapters.faults import Fault
 from dragoman.adapters.streams import Chunk, End, Output
 
 from .finish_words import has_finished
+from .usage import normalize_usage
 
 __all__ = [
     "ChoiceCompleteness",
@@ -45,10 +50,12 @@ __all__ = [
     "check_status",
     "check_stop_reason",
     "end_cut_stream",
+    "infer_finish_reason",
     "to_stream_outputs",
 ]
 
 _UNDER_WAY = ("queued", "in_progress")
+_ROUND = 1024  # servers' own limits on tokens are multiples of it
 
 
 class Completeness(ABC):
@@ -154,6 +161,24 @@ def check_finish_reason(choice: JsonObject) -> Any:
     if not has_finished(native):
         raise _truncated("the provider's answer has no finish reason: it may be incomplete")
     return native
+
+
+def infer_finish_reason(body: JsonObject, request: JsonObject) -> str | None:
+    """The finish reason of a whole chat reply whose only choice has an empty one; None if the reply is not such a one.
+
+    `length` if the answer has as many tokens as the request allows, or as a server's own limit may. Snowflake's Cortex
+    answers in this way for every model but OpenAI's.
+    """
+    choices, usage = body["choices"], normalize_usage(body.get("usage"))
+    if len(choices) != 1 or choices[0].get("finish_reason") != "" or not usage or not usage["completion_tokens"]:
+        return None
+    message = choices[0].get("message")
+    if not isinstance(message, dict) or not (message.get("content") or message.get("tool_calls")):
+        return None
+    limit = request.get("max_completion_tokens") or request.get("max_tokens")
+    count: int = usage["completion_tokens"]
+    is_cut = count >= limit if isinstance(limit, int) else count % _ROUND == 0
+    return "length" if is_cut else "stop"
 
 
 def check_first_choice(choices: list[JsonObject], ctx: Context) -> None:
