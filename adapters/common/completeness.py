@@ -10,8 +10,8 @@ No other module decides it. Theory of operation. An answer is complete if it sta
     messages            a stop reason                              `check_stop_reason`     `MessageCompleteness`
 
 One exception: a whole chat reply is complete if its only choice has an answer and an empty finish reason, and it
-has token counts. Such servers never say how an answer ended: `infer_finish_reason` names the ending, and the receipt has
-a loss. A stream is no such case: gateways add token counts and `[DONE]` to streams that were cut.
+has token counts. Such servers never say how an answer ended: `infer_finish_reason` names the ending, which the receipt
+has as a loss. A stream is no such case: gateways add token counts and `[DONE]` to streams that were cut.
 
 If the answer is translated into a protocol with one choice (`Context.needs_first_choice`), it must also have choice 0.
 Nothing else proves completeness: `[DONE]` or a clean end of the bytes may follow half an answer, and may be missing
