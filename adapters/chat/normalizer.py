@@ -6,6 +6,7 @@ reason. In a stream the role comes once, and each call has its own index.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from types import NoneType
 from typing import Any
@@ -21,7 +22,7 @@ from dragoman.adapters.common.reply_validation import invalid_reply
 from dragoman.adapters.common.stream_changes import ChangeRecorder
 from dragoman.adapters.paths import Path
 
-from .citations import annotate, move_citations
+from .citations import annotate, move_citations, number_entries
 from .content import flatten_content, read_details, rename_reasoning
 from .reasoning import ReasoningBlocks
 from .reasoning_tags import TagSplitter, split_delta, split_message
@@ -223,6 +224,8 @@ class ChatNormalizer(ChoiceNormalizer):
             for kind in flatten_content(holder, blocks, start):
                 self._changes.record_drop(place, f"a chat message cannot hold content of type {kind}")
             annotate(holder)
+            if state is not None:
+                number_entries(holder, state.entries)
             self._changes.record_conversion(place, "content blocks become text and reasoning_content", after=path)
         elif "reasoning_details" in holder and read_details(holder):
             same = False
@@ -352,12 +355,13 @@ def _holds_text(delta: JsonObject) -> bool:
 class _Choice:
     """The state of one choice of a stream."""
 
-    __slots__ = ("blocks", "calls", "has_function_call", "has_role", "length", "tags")
+    __slots__ = ("blocks", "calls", "entries", "has_function_call", "has_role", "length", "tags")
 
     def __init__(self, ctx: Context, changes: ChangeRecorder) -> None:
         self.has_role = False
         self.has_function_call = False  # the deprecated one
         self.length = 0  # of the content so far, in characters
+        self.entries: Counter[str] = Counter()  # citations and annotations
         self.blocks = ReasoningBlocks()
         self.tags = TagSplitter(implied=ctx.target.reasoning_tags == "implied")
         self.calls = ToolCallAssembler(ctx, changes)

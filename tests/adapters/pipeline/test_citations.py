@@ -89,8 +89,10 @@ in_every_form = pytest.mark.parametrize("reads", FORMS.values(), ids=FORMS.keys(
 def test_chat_clients_get_citations_with_positions_and_annotations(client: str, reads: list[bytes]) -> None:
     got = run_exchange(client, "databricks/chat", *reads)
     assert got.message["content"] == TEXT
-    assert got.message["citations"] == CITATIONS
-    assert got.message["annotations"] == ANNOTATIONS
+    for key, expected in (("citations", CITATIONS), ("annotations", ANNOTATIONS)):
+        if len(got.events) > 1:  # OpenAI's SDK joins the lists of deltas by the index of their objects
+            expected = [{**one, "index": k} for k, one in enumerate(expected)]
+        assert got.message[key] == expected
     assert got.lost == set()
     hub = load_validator("hub/chat.event" if len(got.events) > 1 else "hub/chat.reply")
     assert client != "openai/chat" or all(hub.accepts(event) for event in got.events)
