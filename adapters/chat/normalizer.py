@@ -264,7 +264,7 @@ class ChatNormalizer(ChoiceNormalizer):
 
     def _drop_invalid_annotations(self, message: JsonObject, path: Path) -> None:
         given = message["annotations"]
-        message["annotations"] = filter_annotations(given)
+        message["annotations"] = filter_annotations(given, with_files=True)
         if given is not None and given != message["annotations"]:
             reason = "chat does not support these annotations, or they have no position"
             self._changes.record_drop((*path, "annotations"), reason)

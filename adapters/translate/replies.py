@@ -10,6 +10,7 @@ from dragoman.adapters.call import Context, JsonObject
 from dragoman.adapters.chat.reasoning import SEPARATOR
 from dragoman.adapters.chat.spoken_answers import replace_audio
 from dragoman.adapters.chat.tool_calls import NO_ARGUMENTS
+from dragoman.adapters.common.annotations import filter_annotations
 from dragoman.adapters.common.carried_keys import CARRIED_KEYS, copy_carried_keys
 from dragoman.adapters.common.usage import normalize_usage
 from dragoman.adapters.faults import Fault
@@ -191,7 +192,9 @@ def _to_responses_parts(message: JsonObject, logprobs: Any, path: Path, ctx: Con
         if found != tokens:
             ctx.receipt.record_conversion((*path[:2], "logprobs"), TOKEN_BYTES)
         place = (*path, "annotations")
-        given = message.get("annotations") or ()
+        given = filter_annotations(message.get("annotations"))
+        if len(given) < len(message.get("annotations") or ()):
+            ctx.receipt.record_drop(place, NO_ANNOTATION)
         annotations = [to_responses_annotation(one, (*place, k), ctx) for k, one in enumerate(given)]
         parts.append(_make_text(message["content"], annotations, found))
     if message.get("refusal"):

@@ -34,7 +34,7 @@ EXTENSIONS = {
     "top_k", "min_p", "repetition_penalty", "stop_token_ids", "ignore_eos", "skip_special_tokens",
     "include_stop_str_in_output", "best_of", "use_beam_search", "chat_template_kwargs", "thinking", "cache_control",
     "reasoning_content", "reasoning_details", "reasoning_signature", "native_finish_reason", "extra_fields",
-    "citations", "stop_sequence", "context", "extra_content", "provider_specific_fields", "thinking_blocks",
+    "citations", "file", "stop_sequence", "context", "extra_content", "provider_specific_fields", "thinking_blocks",
     "client_request_id", "usage_context", "extra_params", "user_security_context",
 }  # fmt: skip
 RESPONSES_EXTENSIONS = {

@@ -23,7 +23,7 @@ FLAT = {"type": "url_citation", **PLACED}
 NESTED = {"type": "url_citation", "url_citation": PLACED}
 FILE = {"type": "file_citation", "file_id": "f1", "filename": "a.txt", "index": 0}
 ODD: list[JsonValue] = [
-    {"type": "file", "file": {"hash": "x", "content": []}},
+    {"type": "file", "file": {"hash": "x", "content": []}},  # which chat clients get
     {"type": "url_citation", "url_citation": {"url": "https://a.example", "title": "A"}},
     {"type": "url_citation", "url_citation": {**PLACED, "start_index": None}},
     {"type": "url_citation", "url_citation": 3},
@@ -94,7 +94,7 @@ def test_what_is_no_list_is_no_annotation(odd: JsonValue) -> None:
     assert told_in_responses(odd, context()) == []
 
 
-@pytest.mark.parametrize("odd", ODD, ids=str)
+@pytest.mark.parametrize("odd", ODD[1:], ids=str)
 def test_a_chat_client_gets_the_answer_without_it(odd: JsonValue) -> None:
     ctx = context()
     hub = dialects["openai"].called["chat"].read_reply(Reply(200, chat_whole([deepcopy(odd), NESTED])), ctx)
