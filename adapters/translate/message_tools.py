@@ -1,7 +1,8 @@
 """Converts tools, and the choice among them, between Messages and chat.
 
 A tool of Messages without a type, or of the type `custom`, is a function in chat. All others have types with a date:
-Anthropic runs them, or its models were trained on them. They follow the rule for tools that the provider runs
+Anthropic runs them, or its models were trained on them. Those that the client runs become functions, if their input is
+documented (`client_run_tools`). The others follow the rule for tools that the provider runs
 (`tools.drop_hosted_tools`). Names of Messages may have 128 characters, those of chat 64: longer ones are cut.
 
 Sources: anthropic 2.12.0, ToolUnionParam and ToolChoiceParam; OpenAI OpenAPI 2.3, ChatCompletionTool.
@@ -15,6 +16,7 @@ from typing import Any
 from dragoman.adapters.call import Context, JsonObject
 from dragoman.adapters.paths import Path, Places, nest_places
 
+from .client_run_tools import define_tool
 from .content_blocks import keep_marks
 from .parameters import find_holder
 from .tools import drop_hosted_tools, offer_only, shorten_name
@@ -29,6 +31,7 @@ _NAMES = {"name": "name", "description": "description", "input_schema": "paramet
 _HINTS = ("eager_input_streaming", "defer_loading")
 """Keys of tools that decide how calls are streamed, and when the model reads a tool."""
 _ANY_INPUT = {"type": "object", "properties": {}}
+_DEFINED = "the client runs it, and other models do not know it: it becomes a function with the documented input"
 _NO_TOOLS = "the request has no tools left to choose from"
 
 
@@ -43,11 +46,15 @@ def to_chat_tools(left: JsonObject, made: JsonObject, ctx: Context) -> None:
     placed: list[tuple[Path, JsonObject]] = []  # what each function was, and its path
     for i, tool in enumerate(tools):
         path: Path = ("tools", i)
-        if tool.get("type") not in (None, "custom"):
+        is_custom = tool.get("type") in (None, "custom")
+        defined = tool if is_custom else define_tool(tool)
+        if defined is None:
             hosted.append((path, tool["type"]))
             continue
+        if not is_custom:
+            ctx.receipt.record_conversion((*path, "type"), _DEFINED)
         placed.append((path, tool))
-        functions.append(_to_function(tool, path, ctx))
+        functions.append(_to_function(defined, path, ctx))
     if hosted:
         drop_hosted_tools(hosted, functions, word, ctx)
     if functions:
