@@ -62,8 +62,7 @@ def _split_block(block: JsonObject, index: int) -> Iterator[JsonObject]:
         yield block_start(index, {**block, "thinking": "", "signature": ""})
         if block["thinking"]:
             yield block_delta(index, THINKING, block["thinking"])
-        if block["signature"]:
-            yield block_delta(index, SIGNATURE, block["signature"])
+        yield block_delta(index, SIGNATURE, block["signature"])
     else:
         yield block_start(index, block)
     yield block_stop(index)

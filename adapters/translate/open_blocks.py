@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 from dragoman.adapters.call import JsonObject
-from dragoman.adapters.messages.events import CITATIONS, SIGNATURE, TEXTS, block_delta, block_start, block_stop
+from dragoman.adapters.messages.events import (
+    CITATIONS,
+    SIGNATURE,
+    TEXTS,
+    THINKING,
+    block_delta,
+    block_start,
+    block_stop,
+)
 from dragoman.adapters.paths import Path
 from dragoman.adapters.streams import Chunk, DeltaRun, Output
 
@@ -46,5 +54,8 @@ class OpenBlock:
         out.append(Chunk(block_delta(self.index, CITATIONS, citation)))
 
     def close(self, out: list[Output]) -> None:
-        """Append the event that closes the block."""
+        """Append the event that closes the block. Thinking without signature gets an empty one: clients that see none
+        in a stream leave the thinking out of the next request."""
+        if self.kind == THINKING and not self.is_done:
+            self.sign("", out)
         out.append(Chunk(block_stop(self.index)))
