@@ -14,6 +14,9 @@ OLDEST, NEWEST = (1, 106, 2), (1, 109)
 """The tested versions of litellm: from OLDEST up to every release that begins with NEWEST. The older 1.82.7 and 1.82.8
 steal credentials."""
 
+_COMPROMISED = (1, 107, 0)
+"""A release between them that an attacker published; PyPI has withdrawn it, mirrors and caches may have it."""
+
 INSTALL = (
     "run in the checkout: uv run --no-default-groups --extra litellm dragoman serve,"
     " or for another environment: uv pip install '.[litellm]'"
@@ -44,7 +47,7 @@ def check_litellm(document: Document, name: str) -> None:
             document.add_problem(path, "missing-extra", "litellm is not installed", hint=INSTALL)
             return
         if not _is_tested(installed):
-            expected = f"{_dotted(OLDEST)} to {_dotted(NEWEST)}.x"
+            expected = f"{_dotted(OLDEST)} to {_dotted(NEWEST)}.x, without {_dotted(_COMPROMISED)}"
             message = f"litellm {installed} is installed; this version of dragoman was not tested with it"
             document.add_problem(path, "untested-version", message, expected=expected, hint=INSTALL)
 
@@ -79,7 +82,7 @@ def _is_used(document: Document, provider: str) -> bool:
 
 def _is_tested(installed: str) -> bool:
     release = tuple(int(part) for part in re.findall(r"\d+", installed)[:3])
-    return release >= OLDEST and release[: len(NEWEST)] <= NEWEST
+    return release >= OLDEST and release[: len(NEWEST)] <= NEWEST and release != _COMPROMISED
 
 
 def _dotted(release: tuple[int, ...]) -> str:

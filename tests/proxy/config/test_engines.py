@@ -67,6 +67,8 @@ def test_the_command_that_converts_a_file_never_overwrites_it(name: str, words: 
         ("1.82.8", False),
         ("1.106.1", False),
         ("1.106.2", True),
+        ("1.107.0", False),
+        ("1.108.0", True),
         ("1.109.9", True),
         ("1.110.0", False),
     ],
