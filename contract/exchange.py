@@ -12,6 +12,7 @@ __all__ = [
     "TOO_LONG",
     "BusyError",
     "Chunk",
+    "DroppedError",
     "Exchange",
     "LeavePoint",
     "Request",
@@ -43,6 +44,10 @@ class SlowReplyError(UnreachableError):
     def __init__(self, message: str, exchange: Exchange | None = None) -> None:
         super().__init__(message)
         self.exchange = exchange
+
+
+class DroppedError(UnreachableError):
+    """The server took the request and closed the connection without a response."""
 
 
 class BusyError(UnreachableError):

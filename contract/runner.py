@@ -16,7 +16,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from .dialects import load_dialect
-from .exchange import BusyError, Exchange, Response, SlowReplyError, Transport, UnreachableError
+from .exchange import BusyError, DroppedError, Exchange, Response, SlowReplyError, Transport, UnreachableError
 from .json_types import JsonValue
 from .model import Case, Step
 from .pacing import Pacer
@@ -157,7 +157,8 @@ class CaseRunner:
     def _record_result(self, case: Case, result: CaseResult) -> None:
         """Count the tokens, and note whether later cases can run."""
         self.tokens += result.tokens
-        if result.verdict == "error":
+        crashed = self._has_success and self._unanswered[-1:] == [DroppedError]  # a request; others may be answered
+        if result.verdict == "error" and not crashed:
             self._stop_if_unanswered(result)
         else:
             self._unanswered.clear()
@@ -175,7 +176,11 @@ class CaseRunner:
         """End the run if the endpoint is gone, still busy, or too slow for several cases in a row."""
         most = _MOST_SLOW if self._unanswered[-1:] == [SlowReplyError] else _MOST_UNREACHABLE
         if len(self._unanswered) >= most:
-            words = {SlowReplyError: "was too slow", BusyError: "was too busy"}
+            words = {
+                SlowReplyError: "was too slow",
+                BusyError: "was too busy",
+                DroppedError: "closed the connection",
+            }
             what = words.get(self._unanswered[-1], "could not be reached")
             number = len(self._unanswered)
             self.stop_reason = f"the endpoint {what} {number} times in a row, last in {result.case.id}: {result.reason}"

@@ -6,7 +6,7 @@ import time
 
 import aiohttp
 
-from .exchange import NO_END, TOO_LONG, Chunk, Request, Response, SlowReplyError, UnreachableError
+from .exchange import NO_END, TOO_LONG, Chunk, DroppedError, Request, Response, SlowReplyError, UnreachableError
 
 __all__ = ["HttpTransport"]
 
@@ -22,7 +22,8 @@ class HttpTransport:
         self._session: aiohttp.ClientSession | None = None
 
     async def send(self, request: Request) -> Response:
-        """Send one request. Raises UnreachableError without a response, SlowReplyError without one in time."""
+        """Send one request. Raises UnreachableError without a connection, DroppedError if it is closed without a
+        response, SlowReplyError without one in time."""
         session = self._open_session()
         started = time.monotonic()
         seconds = min(request.timeout or self._timeout, self._timeout)
@@ -43,7 +44,7 @@ class HttpTransport:
             raise SlowReplyError(message) from None
         except (aiohttp.ClientError, ValueError) as error:
             message = f"{request.method} {request.url}: {str(error) or type(error).__name__}"
-            raise UnreachableError(message) from None
+            raise (DroppedError if _is_dropped(error) else UnreachableError)(message) from None
         async with reply:
             headers = tuple((name.lower(), value) for name, value in reply.headers.items())
             chunks: list[Chunk] = []
@@ -86,3 +87,10 @@ class HttpTransport:
         except (aiohttp.ClientError, ConnectionError) as error:
             return f"the connection broke: {str(error) or type(error).__name__}"
         return None
+
+
+def _is_dropped(error: Exception) -> bool:
+    """Whether there was a connection, and the server closed it."""
+    if isinstance(error, aiohttp.ClientConnectorError):
+        return False
+    return isinstance(error, aiohttp.ServerDisconnectedError | aiohttp.ClientOSError)

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from pathlib import Path
 
 import pytest
 
-from dragoman.contract.exchange import Request, Response, SlowReplyError
+from dragoman.contract.exchange import DroppedError, Request, Response, SlowReplyError, UnreachableError
 from dragoman.contract.fake_upstream import FakeUpstream
 from dragoman.contract.pacing import Pacer, find_wait, is_busy
 from dragoman.contract.runner import CaseRunner
+from dragoman.contract.transport import HttpTransport
 
 from .scripted import TARGET, ScriptedTransport, make_response, write_case
 
@@ -137,3 +139,32 @@ async def test_slow_server_is_not_called_unreachable(tmp_path: Path) -> None:
     results = await CaseRunner(TARGET, SlowTransport(make_response())).run_cases(cases)
     assert [result.verdict for result in results] == ["error"] * 4 + ["skip"]
     assert "the endpoint was too slow 4 times in a row, last in chat/text/four" in results[4].reason
+
+
+async def test_server_that_crashes_on_some_requests_is_asked_the_others(tmp_path: Path) -> None:
+    """Each of its handlers' exceptions closes a connection."""
+    cases = [write_case(tmp_path, name, body=f"user: {name}") for name in ("one", "two", "three", "four", "five")]
+    crashes = [DroppedError("Server disconnected")] * 3
+    transport = ScriptedTransport(make_response(id="x"), *crashes, make_response(id="x"))
+    results = await CaseRunner(TARGET, transport).run_cases(cases)
+    assert [result.verdict for result in results] == ["pass", "error", "error", "error", "pass"]
+
+
+async def test_server_that_closes_every_connection_is_not_called_unreachable(tmp_path: Path) -> None:
+    cases = [write_case(tmp_path, name, body=f"user: {name}") for name in ("one", "two", "three")]
+    results = await CaseRunner(TARGET, ScriptedTransport(DroppedError("Server disconnected"))).run_cases(cases)
+    assert [result.verdict for result in results] == ["error", "error", "skip"]
+    assert "the endpoint closed the connection 2 times in a row" in results[2].reason
+
+
+async def test_closed_connection_is_told_from_one_that_is_refused() -> None:
+    server = await asyncio.start_server(lambda _, writer: writer.close(), "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    transport = HttpTransport()
+    async with server:
+        with pytest.raises(DroppedError):
+            await transport.send(Request("POST", f"http://127.0.0.1:{port}/", "/", {}, b"{}"))
+    with pytest.raises(UnreachableError) as caught:
+        await transport.send(Request("POST", f"http://127.0.0.1:{port}/", "/", {}, b"{}"))
+    assert not isinstance(caught.value, DroppedError)
+    await transport.close()
