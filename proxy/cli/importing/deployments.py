@@ -12,8 +12,9 @@ from dragoman.proxy.config.document import Document
 from dragoman.proxy.config.masks import is_secret
 from dragoman.proxy.config.values import MODEL_PATTERN, is_model_pattern
 
+from .secret_variables import SecretVariables
 from .values import convert_duration, convert_text, read_number
-from .vendors import KEYLESS_VENDORS, NATIVE_VENDORS, convert_base_url, parse_vendor
+from .vendors import NATIVE_VENDORS, convert_base_url, name_key_variable, parse_vendor
 
 __all__ = ["Deployments"]
 
@@ -46,7 +47,7 @@ class Deployments:
         self._document = document
         self._providers: dict[str, dict[str, Any]] = {}
         self._models: dict[str, list[dict[str, Any]]] = {}
-        self._variables: dict[str, str] = {}
+        self._variables = SecretVariables(document)
         self._shares: dict[str, list[tuple[float | None, ...]]] = {}
         self._weighted: dict[str, list[Path]] = {}  # the paths of weights
 
@@ -139,8 +140,6 @@ class Deployments:
             raise _NotConvertible(path, f"the vendor {name} has no default address, and there is no api_base")
         found: dict[str, Any] = {"dialect": dialect.name, "base_url": base_url, **vendor.settings}
         key = self._convert_key(path, name)
-        if key is None and vendor.key:
-            key = f"${{{vendor.key}}}"
         if key is not None:
             found["api_key"] = key
         version = convert_text(self._document, (*path, "api_version"))
@@ -153,28 +152,21 @@ class Deployments:
         if address := self._convert_address(path):
             found["base_url"] = address
         key = self._convert_key(path, name)
-        if key is None and name not in KEYLESS_VENDORS:
-            key = f"${{{name.upper()}_API_KEY}}"
         if key is not None:
             found["api_key"] = key
         parameters = {}
         for given in self._document.mapping(*path):
             if _PARAMETER.fullmatch(given) or given == "api_version":
-                variable = self._name_variable((*path, given), given) if is_secret((given,)) else ""
+                variable = self._variables.name((*path, given), given.upper()) if is_secret((given,)) else ""
                 parameters[given] = convert_text(self._document, (*path, given), variable)
         converted = {given: value for given, value in parameters.items() if value is not None}
         return {**found, **({"parameters": converted} if converted else {}), "protocols": ["chat", "embeddings"]}
 
-    def _name_variable(self, path: Path, name: str) -> str:
-        """The name of a variable for the secret at a path. Equal secrets share a name."""
-        secret, number = self._document.text(*path) or "", 1
-        while self._variables.setdefault(variable := f"{name}_{number}".upper().removesuffix("_1"), secret) != secret:
-            number += 1
-        return variable
-
     def _convert_key(self, path: Path, vendor: str) -> str | None:
-        path = (*path, "api_key")
-        return convert_text(self._document, path, self._name_variable(path, f"{vendor}_API_KEY"))
+        path, default = (*path, "api_key"), name_key_variable(vendor)
+        variable = default or f"{vendor.replace('-', '_').upper()}_API_KEY"
+        key = convert_text(self._document, path, self._variables.name(path, variable))
+        return f"${{{default}}}" if key is None and default else key
 
     def _convert_address(self, path: Path) -> str | None:
         return convert_text(self._document, (*path, "api_base")) or convert_text(self._document, (*path, "base_url"))

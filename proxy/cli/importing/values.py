@@ -9,9 +9,15 @@ from dragoman.proxy.config.document import Document
 from dragoman.proxy.config.masks import is_secret
 from dragoman.proxy.config.values import format_seconds
 
-__all__ = ["convert_duration", "convert_text", "read_number"]
+__all__ = ["convert_duration", "convert_text", "find_reference", "read_number"]
 
 _REFERENCE = re.compile(r"os\.environ/([A-Za-z_][A-Za-z0-9_]*)")
+
+
+def find_reference(text: str) -> str | None:
+    """The variable that `os.environ/NAME` names, else None."""
+    found = _REFERENCE.fullmatch(text)
+    return found[1] if found else None
 
 
 def convert_text(document: Document, path: Path, variable: str = "") -> str | None:
@@ -23,8 +29,8 @@ def convert_text(document: Document, path: Path, variable: str = "") -> str | No
     if node is None or node.value is None or isinstance(node.value, dict | list):
         return None
     text = str(node.value)
-    if reference := _REFERENCE.fullmatch(text):
-        return f"${{{reference[1]}}}"
+    if (name := find_reference(text)) is not None:
+        return f"${{{name}}}"
     if variable and is_secret(("x", path[-1])) | (path[-1] == "master_key"):
         message = f"the secret is not copied; put it into the variable {variable}"
         document.add_problem(path, "literal-secret", message, severity="warning")

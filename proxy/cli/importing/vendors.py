@@ -9,7 +9,7 @@ from dragoman.adapters.dialect import Dialect
 from dragoman.adapters.providers import Vendor
 from dragoman.adapters.registry import dialects
 
-__all__ = ["KEYLESS_VENDORS", "NATIVE_VENDORS", "convert_base_url", "parse_vendor"]
+__all__ = ["KEYLESS_VENDORS", "NATIVE_VENDORS", "convert_base_url", "name_key_variable", "parse_vendor"]
 
 NATIVE_VENDORS: Mapping[str, tuple[Dialect, Vendor]] = {
     name: (dialect, vendor) for dialect in dialects.values() for name, vendor in dialect.vendors.items()
@@ -32,6 +32,13 @@ def parse_vendor(model: str) -> tuple[str, str] | None:
     if slash and name and re.fullmatch(r"[a-z0-9][a-z0-9_-]{0,63}", vendor):
         return vendor, name
     return next(((vendor, model) for pattern, vendor in _BY_NAME if pattern.fullmatch(model)), None)
+
+
+def name_key_variable(vendor: str) -> str:
+    """The variable that has the vendor's key if a deployment has none; empty if the vendor needs no key."""
+    if vendor in NATIVE_VENDORS:
+        return NATIVE_VENDORS[vendor][1].key
+    return "" if vendor in KEYLESS_VENDORS else f"{vendor.replace('-', '_').upper()}_API_KEY"
 
 
 def convert_base_url(dialect: Dialect, vendor: Vendor, address: str) -> str:

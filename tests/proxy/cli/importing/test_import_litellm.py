@@ -15,7 +15,9 @@ from dragoman.proxy.config.load import check
 HERE = Path(__file__).parent
 ENV = {
     "AZ_BASE": "https://x.services.ai.azure.com/models",
-    **dict.fromkeys(("AZ_KEY", "ANTHROPIC_API_KEY", "OPENAI_API_KEY", "DATABRICKS_TOKEN"), "secret"),
+    **dict.fromkeys(
+        ("AZ_KEY", "ANTHROPIC_API_KEY", "ANTHROPIC_API_KEY_2", "OPENAI_API_KEY", "DATABRICKS_TOKEN"), "secret"
+    ),
     **dict.fromkeys(("AWS_SECRET", "LITELLM_MASTER_KEY"), "secret"),
 }
 
@@ -131,3 +133,20 @@ def test_the_warning_about_a_name_says_which_names_there_are(tmp_path: Path) -> 
     result = CliRunner().invoke(app, ["import", "litellm", str(file)])
     words = "dragoman does not allow this model_name: a name has letters, digits and . _ : / @ -, at most 256"
     assert words in result.stderr
+
+
+@pytest.mark.parametrize("key", ["", ", api_key: os.environ/OPENAI_API_KEY"])
+def test_a_secret_of_the_file_gets_no_variable_that_the_file_reads(key: str, tmp_path: Path) -> None:
+    """Otherwise the key of one vendor is sent to the address of another."""
+    file = tmp_path / "config.yaml"
+    file.write_text(
+        "model_list:\n"
+        '  - {model_name: a, litellm_params: {model: openai/a, api_base: "http://h/v1", api_key: literal-1}}\n'
+        f"  - {{model_name: b, litellm_params: {{model: openai/b{key}}}}}\n"
+        "  - {model_name: c, litellm_params: {model: text-completion-openai/c}}\n"
+    )
+    result = CliRunner().invoke(app, ["import", "litellm", str(file)])
+    assert "put it into the variable OPENAI_API_KEY_2" in result.stderr
+    assert "base_url: http://h/v1\n    api_key: ${OPENAI_API_KEY_2}\n" in result.stdout
+    assert "base_url: https://api.openai.com/v1\n    api_key: ${OPENAI_API_KEY}\n" in result.stdout
+    assert "api_key: ${TEXT_COMPLETION_OPENAI_API_KEY}\n" in result.stdout
