@@ -150,3 +150,21 @@ def test_a_secret_of_the_file_gets_no_variable_that_the_file_reads(key: str, tmp
     assert "base_url: http://h/v1\n    api_key: ${OPENAI_API_KEY_2}\n" in result.stdout
     assert "base_url: https://api.openai.com/v1\n    api_key: ${OPENAI_API_KEY}\n" in result.stdout
     assert "api_key: ${TEXT_COMPLETION_OPENAI_API_KEY}\n" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("model", "name", "variable"),
+    [
+        ("bedrock/claude", "aws_session_token", "AWS_SESSION_TOKEN"),
+        ("bedrock/claude", "aws_web_identity_token", "AWS_WEB_IDENTITY_TOKEN"),
+        ("azure/gpt-5", "azure_ad_token", ""),
+    ],
+)
+def test_a_token_in_the_file_is_neither_copied_nor_shown(model: str, name: str, variable: str, tmp_path: Path) -> None:
+    file = tmp_path / "config.yaml"
+    file.write_text(
+        f"model_list: [{{model_name: a, litellm_params: {{model: {model}, api_base: http://h, {name}: tok-123}}}}]\n"
+    )
+    result = CliRunner().invoke(app, ["import", "litellm", str(file)])
+    assert (result.exit_code, "tok-123" in result.output) == (0, False), result.output
+    assert f"{name}: ${{{variable}}}" in result.stdout or not variable
