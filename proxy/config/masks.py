@@ -23,7 +23,8 @@ _KNOWN = re.compile(rf"(?:(?<![\w-])|(?<=\\[bfnrt]))(?:{'|'.join(_FORMS)})")
 """A key may follow an escape, such as a line feed in JSON text."""
 
 _USERINFO = re.compile(r"(?<=://)[^/\s\"']+(?=@)")
-_NAMES = r"api[-_]?key|secret|passw|credential|(?:access|auth|bearer|session|identity|ad)[-_]?token|authorization|cookie"
+_TOKENS = r"(?:access|auth|bearer|session|identity|ad)[-_]?token"
+_NAMES = rf"api[-_]?key|secret|passw|credential|{_TOKENS}|authorization|cookie"
 _SECRET_NAME = re.compile(rf"{_NAMES}|^token$", re.IGNORECASE)
 _QUOTED = r"(\"[^\"]*\"?|'[^']*'?|[^\s,}]+)"
 _NAMED = re.compile(rf"((?:{_NAMES}|\bkey|\btoken)\w*[\"']?\s*:\s+)(?!\$){_QUOTED}", re.IGNORECASE)

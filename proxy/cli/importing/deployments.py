@@ -12,6 +12,7 @@ from dragoman.proxy.config.document import Document
 from dragoman.proxy.config.masks import is_secret
 from dragoman.proxy.config.values import MODEL_PATTERN, is_model_pattern
 
+from .left_out import explain_setting, warn_of_deployment, warn_of_unreadable_values
 from .secret_variables import SecretVariables
 from .values import convert_duration, convert_text, read_number
 from .vendors import NATIVE_VENDORS, convert_base_url, name_key_variable, parse_vendor
@@ -20,13 +21,10 @@ __all__ = ["Deployments"]
 
 _MODES = {None, "chat", "embedding", "responses", "completion"}
 _PARAMETER = re.compile(r"(aws|vertex|azure|watsonx|oci|sap|gigachat)_[a-z0-9_]+|organization|project_id|region_name")
+_NUMBERS = ("weight", "rpm", "tpm", "timeout", "stream_timeout")
 _CONVERTED = {
     *("model", "api_key", "api_base", "base_url", "api_version", "custom_llm_provider"),
     *("weight", "rpm", "tpm", "timeout", "stream_timeout", "drop_params"),
-}
-_REASONS = {
-    "max_retries": "dragoman makes at most 3 attempts for one request; the number cannot be set",
-    "num_retries": "dragoman makes at most 3 attempts for one request; the number cannot be set",
 }
 
 
@@ -184,10 +182,14 @@ class Deployments:
     def _warn_of_other_settings(self, path: Path, vendor: str) -> None:
         for given in self._document.mapping(*path):
             if given in ("rpm", "tpm"):
-                message = f"{given} is not enforced; it becomes a routing weight only if every target has one"
+                message = (
+                    f"{given} becomes a routing weight, if every target has one; for a limit write rate at the provider"
+                )
                 self._add_warning((*path, given), message)
             elif given not in _CONVERTED and not (vendor not in NATIVE_VENDORS and _PARAMETER.fullmatch(given)):
-                self._add_warning((*path, given), f"{given}: {_REASONS.get(given, 'dragoman has no such setting')}")
+                self._add_warning((*path, given), explain_setting(given))
+        warn_of_unreadable_values(self._document, path, _NUMBERS, ("drop_params",))
+        warn_of_deployment(self._document, int(path[1]))
 
     def _add_warning(self, path: Path, message: str) -> None:
         self._document.add_problem(path, "not-carried", message, severity="warning", at_key=True)

@@ -18,6 +18,7 @@ from dragoman.proxy.config.problems import Problem
 from dragoman.proxy.config.yaml_reader import read_document
 
 from .deployments import Deployments
+from .left_out import explain_setting, warn_of_unreadable_values
 from .routing import add_aliases, add_fallbacks
 from .values import convert_duration, convert_text
 
@@ -32,12 +33,6 @@ _CONVERTED = {
     "litellm_settings": {*_FALLBACKS, "drop_params", "request_timeout", "num_retries"},
     "general_settings": {"master_key"},
 }
-_REASONS = {
-    "telemetry": "dragoman sends no telemetry",
-    "set_verbose": "see `dragoman serve --log-level`",
-    "cache": "dragoman has no cache of replies",
-    "environment_variables": "set them in the environment, or in a file given with --env-file",
-}
 _DEFAULTS: Mapping[str, object] = {"telemetry": False, "set_verbose": False}
 
 
@@ -47,9 +42,9 @@ def import_config(file: Path) -> tuple[str, list[Problem]]:
     document = read_document(file)
     document.problems.clear()  # they are about dragoman's own configuration
     if not document.items("model_list"):
-        raise document.fatal_error(
-            None, "no-models", "there is no model_list: is this a configuration of the LiteLLM proxy?"
-        )
+        hint = explain_setting("include") if document.find(("include",)) is not None else ""
+        message = "there is no model_list: is this a configuration of the LiteLLM proxy?"
+        raise document.fatal_error(None, "no-models", message, hint=hint)
     config: dict[str, Any] = {}
     if (key := convert_text(document, ("general_settings", "master_key"), "DRAGOMAN_KEY")) is not None:
         config["keys"] = [{"name": "master", "key": key}]
@@ -100,7 +95,9 @@ def _convert_settings(document: Document) -> dict[str, Any]:
 
 
 def _warn_of_other_settings(document: Document) -> None:
-    """Add a warning for each setting that has no equivalent."""
+    """Add a warning for each setting that has no equivalent, or whose value has none."""
+    warn_of_unreadable_values(document, ("router_settings",), ("timeout", "stream_timeout", "num_retries"), ())
+    warn_of_unreadable_values(document, ("litellm_settings",), ("request_timeout", "num_retries"), ("drop_params",))
     for section in document.mapping():
         if section not in _SECTIONS:
             _warn_of_setting(document, (section,), section)
@@ -113,8 +110,7 @@ def _warn_of_setting(document: Document, path: KeyPath, name: str) -> None:
     node = document.find(path)
     if node is None or (name in _DEFAULTS and node.value == _DEFAULTS[name]):
         return
-    reason = _REASONS.get(name, "dragoman has no such setting")
-    document.add_problem(path, "not-carried", f"{name}: {reason}", severity="warning", at_key=True)
+    document.add_problem(path, "not-carried", explain_setting(name), severity="warning", at_key=True)
 
 
 def _serialize(file: Path, config: dict[str, Any]) -> str:

@@ -16,6 +16,7 @@ __all__ = ["add_aliases", "add_fallbacks"]
 def add_aliases(document: Document, models: dict[str, Any]) -> None:
     """Add a model for each alias, with the targets of the model it names."""
     path = ("router_settings", "model_group_alias")
+    _check_shape(document, path, dict)
     for alias in document.mapping(*path):
         known = document.text(*path, alias) or document.text(*path, alias, "model")
         if known not in models or alias in models or not is_model_pattern(alias):
@@ -48,9 +49,12 @@ def add_fallbacks(document: Document, models: dict[str, Any]) -> None:
 
 
 def _list_fallbacks(document: Document, path: Path) -> Iterator[tuple[Path, str, str]]:
-    """Each fallback: its path, the model, and the model that follows."""
+    """Each fallback: its path, the model, and the model that follows. Add a warning for each of another shape."""
+    _check_shape(document, path, list)
     for position, _ in enumerate(document.items(*path)):
+        _check_shape(document, (*path, position), dict)
         for name in document.mapping(*path, position):
+            _check_shape(document, (*path, position, name), list)
             for index, _ in enumerate(document.items(*path, position, name)):
                 place = (*path, position, name, index)
                 following = document.text(*place)
@@ -58,6 +62,13 @@ def _list_fallbacks(document: Document, path: Path) -> Iterator[tuple[Path, str,
                     _add_warning(document, place, "a fallback can only be the name of a model, without parameters")
                 else:
                     yield place, name, following
+
+
+def _check_shape(document: Document, path: Path, shape: type[list[Any] | dict[str, Any]]) -> None:
+    node = document.find(path)
+    if node is not None and node.value is not None and not isinstance(node.value, shape):
+        expected = "a list" if shape is list else "a mapping"
+        _add_warning(document, path, f"this is not converted, because it is not {expected}")
 
 
 def _leads_to(models: dict[str, Any], start: str, end: str) -> bool:

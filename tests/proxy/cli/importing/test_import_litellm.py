@@ -168,3 +168,49 @@ def test_a_token_in_the_file_is_neither_copied_nor_shown(model: str, name: str, 
     result = CliRunner().invoke(app, ["import", "litellm", str(file)])
     assert (result.exit_code, "tok-123" in result.output) == (0, False), result.output
     assert f"{name}: ${{{variable}}}" in result.stdout or not variable
+
+
+LEFT_OUT = """\
+model_list:
+  - model_name: a
+    litellm_params: {model: openai/a, timeout: "30", drop_params: "true", input_cost_per_token: 0.1, max_retries: 2}
+    model_info: {id: one, access_groups: [beta]}
+    tpm: 10
+litellm_settings: {num_retries: "3", request_timeout: os.environ/RT, fallbacks: {a: [b]}}
+router_settings: {timeout: 1m, fallbacks: [a, {a: b}], model_group_alias: [a]}
+include: [more.yaml]
+"""
+
+
+def test_every_setting_that_is_left_out_is_reported_with_what_to_write_instead(tmp_path: Path) -> None:
+    file = tmp_path / "config.yaml"
+    file.write_text(LEFT_OUT)
+    result = CliRunner().invoke(app, ["import", "litellm", str(file)])
+    lines = [line.partition("]: ")[2] for line in result.stderr.splitlines() if "warning[" in line]
+    assert (result.exit_code, lines) == (
+        0,
+        [
+            "timeout: only a number above 0 can be converted",
+            "drop_params: only true or false can be converted",
+            "input_cost_per_token: write price at the target, for a million tokens",
+            "max_retries: retries.attempts is for the whole file",
+            "access_groups: dragoman has no such setting",
+            "tpm: dragoman has no such setting",
+            "num_retries: only a number above 0 can be converted",
+            "request_timeout: only a number above 0 can be converted",
+            "this is not converted, because it is not a list",
+            "timeout: only a number above 0 can be converted",
+            "this is not converted, because it is not a mapping",
+            "this is not converted, because it is not a list",
+            "this is not converted, because it is not a mapping",
+            "include: import each of these files too, and put their models into one file",
+        ],
+    )
+
+
+def test_a_file_that_only_includes_others_says_what_to_do(tmp_path: Path) -> None:
+    file = tmp_path / "config.yaml"
+    file.write_text("include: [model_config.yaml]\n")
+    result = CliRunner().invoke(app, ["import", "litellm", str(file)])
+    assert result.exit_code == 2
+    assert "hint: include: import each of these files too" in result.stderr
