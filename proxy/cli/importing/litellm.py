@@ -55,10 +55,10 @@ def import_config(file: Path) -> tuple[str, list[Problem]]:
     add_aliases(document, models)
     add_fallbacks(document, models)
     _add_balance(document, models)
-    config |= {"providers": deployments.providers(), "models": models, **_convert_settings(document)}
     _warn_of_other_settings(document)
     if not models:
         raise document.fatal_error(None, "no-models", "none of the models could be converted")
+    config |= {"providers": deployments.providers(), "models": models, **_convert_settings(document, models)}
     return _serialize(file, config), sorted(document.problems, key=lambda problem: (problem.line, problem.column))
 
 
@@ -78,7 +78,7 @@ def _add_balance(document: Document, models: dict[str, Any]) -> None:
                 model["balance"] = balance
 
 
-def _convert_settings(document: Document) -> dict[str, Any]:
+def _convert_settings(document: Document, models: dict[str, Any]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     node = document.find(("litellm_settings", "drop_params"))
     if node is not None and node.value is True:
@@ -88,7 +88,8 @@ def _convert_settings(document: Document) -> dict[str, Any]:
     )
     retries = document.find(("router_settings", "num_retries")) or document.find(("litellm_settings", "num_retries"))
     if retries is not None and isinstance(retries.value, int) and retries.value >= 0:
-        found["retries"] = {"attempts": retries.value + 1}
+        fallbacks = max(len(model.get("fallbacks", ())) for model in models.values())
+        found["retries"] = {"attempts": retries.value + 1 + fallbacks}  # LiteLLM does not count fallbacks as retries
     first = convert_duration(document, ("router_settings", "stream_timeout"))
     timeouts = {name: value for name, value in (("total", total), ("first_token", first)) if value is not None}
     return {**found, "timeouts": timeouts} if timeouts else found

@@ -214,3 +214,13 @@ def test_a_file_that_only_includes_others_says_what_to_do(tmp_path: Path) -> Non
     result = CliRunner().invoke(app, ["import", "litellm", str(file)])
     assert result.exit_code == 2
     assert "hint: include: import each of these files too" in result.stderr
+
+
+def test_fallbacks_need_no_retries(tmp_path: Path) -> None:
+    """LiteLLM's number of retries does not count them, and dragoman's number of tries does."""
+    entry = "  - {{model_name: {0}, litellm_params: {{model: openai/{0}, api_key: os.environ/OPENAI_API_KEY}}}}\n"
+    file = tmp_path / "config.yaml"
+    settings = "router_settings: {num_retries: 0, fallbacks: [{a: [b, c]}]}\n"
+    file.write_text("model_list:\n" + "".join(map(entry.format, "abc")) + settings)
+    result = CliRunner().invoke(app, ["import", "litellm", str(file)])
+    assert "retries:\n  attempts: 3\n" in result.stdout
