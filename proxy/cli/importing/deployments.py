@@ -15,7 +15,7 @@ from dragoman.proxy.config.values import MODEL_PATTERN, is_model_pattern
 from .left_out import explain_setting, warn_of_deployment, warn_of_unreadable_values
 from .secret_variables import SecretVariables
 from .values import convert_duration, convert_text, read_number
-from .vendors import NATIVE_VENDORS, convert_base_url, name_key_variable, parse_vendor
+from .vendors import NATIVE_VENDORS, RESPONSES, convert_base_url, find_native_vendor, name_key_variable, parse_vendor
 
 __all__ = ["Deployments"]
 
@@ -68,8 +68,8 @@ class Deployments:
         if mode not in _MODES:
             raise _NotConvertible((*path[:2], "model_info", "mode"), f"dragoman serves no models of the mode {mode}")
         vendor, model = self._find_vendor(path, requested)
-        target = self._convert_target(path, name, model)
-        provider = self._convert_provider(path, vendor)
+        target = self._convert_target(path, name, model.removeprefix(RESPONSES if vendor in NATIVE_VENDORS else ""))
+        provider = self._convert_provider(path, vendor, model)
         self._models.setdefault(name, []).append({"provider": self._name_provider(vendor, provider), **target})
         self._record_shares(path, name)
         self._warn_of_other_settings(path, vendor)
@@ -119,8 +119,8 @@ class Deployments:
         before = name.partition("*")[0]
         return {"strip": before, **policy} if model == "*" and before else policy
 
-    def _convert_provider(self, path: Path, name: str) -> dict[str, Any]:
-        native = NATIVE_VENDORS.get(name)
+    def _convert_provider(self, path: Path, name: str, model: str) -> dict[str, Any]:
+        native = find_native_vendor(name, model)
         found = (
             self._convert_litellm_provider(path, name)
             if native is None

@@ -4,17 +4,30 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 
 from dragoman.adapters.dialect import Dialect
 from dragoman.adapters.providers import Vendor
 from dragoman.adapters.registry import dialects
 
-__all__ = ["KEYLESS_VENDORS", "NATIVE_VENDORS", "convert_base_url", "name_key_variable", "parse_vendor"]
+__all__ = [
+    "KEYLESS_VENDORS",
+    "NATIVE_VENDORS",
+    "RESPONSES",
+    "convert_base_url",
+    "find_native_vendor",
+    "name_key_variable",
+    "parse_vendor",
+]
 
 NATIVE_VENDORS: Mapping[str, tuple[Dialect, Vendor]] = {
     name: (dialect, vendor) for dialect in dialects.values() for name, vendor in dialect.vendors.items()
 }
 """Maps LiteLLM's name for a vendor to the dialect that calls the vendor, and to its default address and key."""
+
+_CLAUDE_AT_AZURE = Vendor("${AZURE_AI_API_BASE}", ("messages",), "AZURE_AI_API_KEY", settings={"address": "anthropic"})
+RESPONSES = "responses/"
+"""How the name of a model of OpenAI or Azure OpenAI begins that LiteLLM calls with Responses."""
 
 KEYLESS_VENDORS = frozenset({"bedrock", "bedrock_converse", "sagemaker", "sagemaker_chat", "vertex_ai"})
 """Vendors that LiteLLM calls without an API key."""
@@ -32,6 +45,16 @@ def parse_vendor(model: str) -> tuple[str, str] | None:
     if slash and name and re.fullmatch(r"[a-z0-9][a-z0-9_-]{0,63}", vendor):
         return vendor, name
     return next(((vendor, model) for pattern, vendor in _BY_NAME if pattern.fullmatch(model)), None)
+
+
+def find_native_vendor(name: str, model: str) -> tuple[Dialect, Vendor] | None:
+    """The dialect and the vendor that LiteLLM calls for this model; None if no dialect is the vendor's."""
+    found = NATIVE_VENDORS.get(name)
+    if found is not None and name == "azure_ai" and model.startswith("claude"):
+        return found[0], _CLAUDE_AT_AZURE
+    if found is not None and model.startswith(RESPONSES):
+        return found[0], replace(found[1], protocols=("responses",))
+    return found
 
 
 def name_key_variable(vendor: str) -> str:

@@ -98,6 +98,17 @@ def test_a_weight_that_other_deployments_lack_is_reported(tmp_path: Path) -> Non
         ('model: ollama/llama3, api_base: "http://h:11434/v1/"', {"base_url": "http://h:11434/v1"}),
         ('model: hosted_vllm/q, api_base: "http://h:8000/v1"', {"dialect": "openai", "base_url": "http://h:8000/v1"}),
         ("model: anthropic/claude-x", {"dialect": "anthropic", "base_url": "https://api.anthropic.com"}),
+        (
+            'model: azure_ai/claude-opus-4-5, api_base: "https://x.services.ai.azure.com/anthropic"',
+            {
+                "dialect": "azure",
+                "address": "anthropic",
+                "base_url": "https://x.services.ai.azure.com",
+                "protocols": ["messages"],
+                "api_key": "secret",
+            },
+        ),
+        ("model: openai/responses/gpt-5", {"base_url": "https://api.openai.com/v1", "protocols": ["responses"]}),
         ("model: databricks/dbrx", {"dialect": "databricks", "base_url": "https://adb-1.azuredatabricks.net"}),
         ("model: openai/gpt-5", {"dialect": "openai", "base_url": "https://api.openai.com/v1"}),
         ("model: groq/llama", {"dialect": "openai", "base_url": "https://api.groq.com/openai/v1", "api_key": "secret"}),
@@ -116,13 +127,14 @@ def test_a_vendor_with_a_dialect_needs_no_litellm(
     file.write_text(f"model_list:\n  - {{model_name: m, litellm_params: {{{parameters}}}}}\n")
     result = CliRunner().invoke(app, ["import", "litellm", str(file), "--output", str(written)])
     assert (result.exit_code, "warning[" in result.stderr) == (0, False), result.stderr
-    names = ("AZURE", "OPENAI", "ANTHROPIC", "DATABRICKS", "GROQ", "MISTRAL", "TOGETHERAI")
+    names = ("AZURE", "AZURE_AI", "OPENAI", "ANTHROPIC", "DATABRICKS", "GROQ", "MISTRAL", "TOGETHERAI")
     env = dict.fromkeys((f"{name}_API_KEY" for name in names), "secret")
     env |= {"AZURE_API_BASE": "https://y.openai.azure.com", "DATABRICKS_API_BASE": "https://adb-1.azuredatabricks.net"}
     checked = check(written, env)
     [provider] = checked.config.providers.values()
     found = vars(provider)
     assert provider.engine is None and not checked.warnings
+    assert "responses/" not in written.read_text()
     key = provider.api_key and provider.api_key.get_secret_value()
     assert {name: key if name == "api_key" else found[name] for name in expected} == expected
 
