@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 import sys
+import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
@@ -89,7 +91,8 @@ class Session:
         results: dict[str, CaseResult] = {}
         started = datetime.now(UTC).isoformat(timespec="seconds")
         try:
-            asyncio.run(self.run_cases(results))
+            with _interrupt_at_sigterm():
+                asyncio.run(self.run_cases(results))
         except BaseException:
             if results:
                 self._write(files, self._build_report(results, started), gaps)
@@ -202,6 +205,19 @@ def _suite_version() -> str:
         return f"dragoman {version('dragoman')}"
     except PackageNotFoundError:
         return "dragoman"
+
+
+@contextmanager
+def _interrupt_at_sigterm() -> Iterator[None]:
+    """Let SIGTERM, which a job that takes too long gets, do what Ctrl-C does."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _decide_status(report: JsonObject, comparison: GapComparison, regressions: list[str] | None) -> int:

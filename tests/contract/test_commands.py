@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -178,11 +179,15 @@ def test_results_outlive_a_report_that_cannot_be_written(
     assert junit.exists()
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_interrupted_run_writes_the_results_so_far(
-    fake: FakeProvider, cases: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    number: signal.Signals, fake: FakeProvider, cases: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def interrupt(progress: Progress, result: CaseResult) -> None:
-        raise KeyboardInterrupt
+        if number == signal.SIGTERM and signal.getsignal(number) is not signal.SIG_DFL:
+            signal.raise_signal(number)  # its default action would end the tests
+        elif number == signal.SIGINT:
+            raise KeyboardInterrupt
 
     monkeypatch.setattr(Progress, "show_result", interrupt)
     report = tmp_path / "report.json"
