@@ -49,7 +49,9 @@ def _check_status(step: Step, outcome: Outcome, case: Case) -> CheckResult:
     allowed, got = step.expect.status, outcome.response.status
     if got in allowed:
         return CheckResult("status", case.level, "held")
-    problem = f"{got}, expected {' or '.join(map(str, allowed))}: {outcome.text[:200]}"
+    address = outcome.response.header("location") if 300 <= got < 400 else None
+    redirect = f" (a redirect to {shorten(address, 200)}, which is not followed)" if address else ""
+    problem = f"{got}, expected {' or '.join(map(str, allowed))}{redirect}: {outcome.text[:200]}"
     lacking = find_lacking_capability(case, outcome)
     excuse = (f"the model lacks {lacking} (--without {lacking})",) if lacking else ()
     return CheckResult("status", case.level, "broken", (*excuse, problem), cooperation=bool(lacking))
@@ -71,14 +73,26 @@ def _check_schema(side: str, outcome: Outcome, case: Case) -> CheckResult:
     elif side == "event":
         problems = _validate_events(name, outcome)
     else:
-        problems = find_schema_problems(name, outcome)
+        problems = [*_find_error(side, outcome), *find_schema_problems(name, outcome)]
     return CheckResult(f"schema {side}", case.level, "broken" if problems else "held", tuple(problems))
+
+
+def _find_error(side: str, outcome: Outcome) -> list[str]:
+    """Say that a reply is an error although its status is one of success; several APIs have `error` in a reply, too."""
+    body = outcome.body
+    if side == "error" or not isinstance(body, dict) or not body.get("error") or "object" in body:
+        return []
+    return [f"the body is an error, and the status is {outcome.response.status}: {shorten(outcome.text, 120)}"]
 
 
 def _validate_events(name: str, outcome: Outcome) -> list[str]:
     if not outcome.is_sse:
-        return ["the reply is one JSON body, expected an event stream" if outcome.objects else describe_body(outcome)]
+        if not outcome.objects:
+            return [describe_body(outcome)]
+        return [*_find_error("event", outcome), "the reply is one JSON body, expected an event stream"]
     if not outcome.objects:
+        if outcome.text.count("\ndata:"):
+            return [f"no blank line ends an event of the stream: {shorten(outcome.text, 120)}"]
         return [f"no event of the stream is a JSON object: {shorten(outcome.text, 120)}"]
     problems = [
         f"event {position}: {problem}"

@@ -144,3 +144,24 @@ async def test_better_profile_is_suggested(tmp_path: Path) -> None:
     assert suggest_profile(failures, "documented") == wanted
     assert suggest_profile(failures, "actual") == ""
     assert suggest_profile({"documented": 1, "actual": 1}, "documented") == ""
+
+
+async def test_error_with_a_status_of_success_is_called_that(tmp_path: Path) -> None:
+    verdict, reason = await judge(tmp_path, make_error(200), "schema: reply")
+    assert (verdict, reason.startswith("schema reply: the body is an error, and the status is 200: ")) == ("fail", True)
+    verdict, reason = await judge(tmp_path, make_error(200), "schema: event")
+    assert (verdict, reason.startswith("schema event: the body is an error, and the status is 200: ")) == ("fail", True)
+
+
+async def test_stream_without_blank_lines_is_called_that(tmp_path: Path) -> None:
+    lines = b'data: {"id": "c"}\ndata: {"id": "c"}\ndata: [DONE]\n\n'
+    response = Response(200, (("content-type", "text/event-stream"),), (Chunk(0.0, lines),))
+    verdict, reason = await judge(tmp_path, response, "schema: event")
+    assert (verdict, reason.startswith("schema event: no blank line ends an event")) == ("fail", True)
+
+
+async def test_redirect_is_shown_with_its_address(tmp_path: Path) -> None:
+    response = Response(308, (("location", "https://h/v1/chat/completions"),))
+    verdict, reason = await judge(tmp_path, response, "schema: reply")
+    words = "status: 308, expected 200 (a redirect to 'https://h/v1/chat/completions', which is not followed): "
+    assert (verdict, reason.startswith(words)) == ("fail", True), reason
