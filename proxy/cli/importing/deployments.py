@@ -106,6 +106,8 @@ class Deployments:
         if found is None:
             message = "the name does not begin with a vendor, as in anthropic/claude-sonnet-4-5"
             raise _NotConvertible((*path, "model"), message)
+        if found[0] == "auto_router":
+            raise _NotConvertible((*path, "model"), "dragoman does not choose among models by what a request says")
         return found
 
     def _convert_target(self, path: Path, name: str, model: str) -> dict[str, Any]:

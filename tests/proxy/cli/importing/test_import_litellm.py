@@ -236,3 +236,14 @@ def test_fallbacks_need_no_retries(tmp_path: Path) -> None:
     file.write_text("model_list:\n" + "".join(map(entry.format, "abc")) + settings)
     result = CliRunner().invoke(app, ["import", "litellm", str(file)])
     assert "retries:\n  attempts: 3\n" in result.stdout
+
+
+def test_a_router_of_litellm_becomes_no_provider(tmp_path: Path) -> None:
+    file = tmp_path / "config.yaml"
+    file.write_text(
+        "model_list:\n  - {model_name: smart, litellm_params: {model: auto_router/adaptive_router}}\n"
+        "  - {model_name: fast, litellm_params: {model: openai/gpt-5}}\n"
+    )
+    result = CliRunner().invoke(app, ["import", "litellm", str(file)])
+    assert (result.exit_code, "smart" in result.stdout) == (0, False)
+    assert "does not choose among models by what a request says" in result.stderr
