@@ -257,7 +257,7 @@ class ChatNormalizer(ChoiceNormalizer):
 
     def _infer_finish_reason(self, body: JsonObject, choice: JsonObject, path: Path) -> None:
         word = infer_finish_reason(body, self._ctx.request)
-        if word is not None:
+        if word is not None and self._ctx.target.policy.replies != "strict":
             choice.update(finish_reason=word, native_finish_reason="")
             reason = f"the provider does not say how the answer ended: its token counts suggest {word!r}"
             self._changes.record_conversion((*path, "finish_reason"), reason, "loss")

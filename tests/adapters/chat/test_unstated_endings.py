@@ -97,3 +97,9 @@ def test_policies_that_leave_replies_unchanged_leave_it(replies: str, context: M
     ctx = context(policy={"replies": replies})
     assert read(reply(), ctx) == reply()
     assert ctx.receipt.violations
+
+
+def test_the_strict_policy_takes_no_guess(context: MakeContext) -> None:
+    with pytest.raises(Fault) as caught:
+        read(reply(), context(policy={"replies": "strict"}))
+    assert caught.value.owner == "provider"
