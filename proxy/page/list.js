@@ -30,10 +30,10 @@ function fillRow(row, one, dropped) {
   const link = h("a", { href: `#/exchange/${encodeURIComponent(one.ref)}`, class: "open", "data-seq": one.seq }, reveal(one.model ?? one.path ?? "no model"));
   fill(row,
     cell("time", time(one.began)),
-    cell("model", link, one.replayed_from && h("span", { class: "pill" }, "replay"),
+    cell("model", link, one.stream && h("span", { class: "stream", title: "stream" }, "≋", h("span", { class: "unseen" }, "stream")), one.replayed_from && h("span", { class: "pill" }, "replay"),
       dropped && h("span", { class: "pill", title: "The proxy keeps nothing more of it: newer exchanges have taken its place (server.inspect_bytes)" }, "not kept")),
     cell("target", reveal(target)),
-    cell("route", `${one.dialect} ${one.protocol}`, one.stream && h("span", { class: "stream", title: "stream" }, " ≋", h("span", { class: "unseen" }, "stream"))),
+    cell("route", `${one.dialect} ${one.protocol}`),
     cell("status", one.status ?? "", one.attempts > 1 && h("span", { class: "tries", title: `${one.attempts} tries` }, ` ×${one.attempts}`)),
     cell("first", duration(one.first_token_ms)),
     cell("total", duration(one.duration_ms)),

@@ -209,3 +209,29 @@ async def test_what_the_proxy_keeps_no_more_is_marked(page: Page, fake: FakeServ
     await page.until(f"({marked}).includes(true)")
     assert await page.run(marked) == [False] * 4 + [True] * 2
     assert "older ones dropped" in await page.run(STATUS)
+
+
+@pytest.mark.parametrize("size", [(1280, 760), (1000, 760), (390, 780)])
+async def test_the_mark_of_a_stream_is_never_cut_off(page: Page, fake: FakeServer, size: tuple[int, int]) -> None:
+    await page.resize(*size)
+    await open_list(page, fake)
+    name = "a-provider-with-a-long-name/a-model-with-a-name-that-no-list-has-room-for"
+    fake.tell("exchange", summarize(7, model=name, dialect="anthropic", protocol="messages", stream=True))
+    await page.until(f"({IDS})[0] === 'req-7'")
+    inside = """(() => {
+      const mark = document.querySelector('.list tbody .stream');
+      const [one, cell] = [mark.getBoundingClientRect(), mark.closest('td').getBoundingClientRect()];
+      return mark.checkVisibility() && one.left >= cell.left && one.right <= cell.right;
+    })()"""
+    assert await page.run(inside)
+
+
+async def test_the_name_of_each_protocol_has_room(page: Page, fake: FakeServer) -> None:
+    await page.resize(1280, 760)
+    await open_list(page, fake)
+    fake.tell("exchange", summarize(7, dialect="anthropic", protocol="messages"))
+    await page.until(f"({IDS})[0] === 'req-7'")
+    cut = (
+        "[...document.querySelectorAll('.list .c-route')].filter((cell) => cell.scrollWidth > cell.clientWidth).length"
+    )
+    assert await page.run(cut) == 0
