@@ -39,7 +39,7 @@ _REQUESTS: tuple[tuple[str, JsonObject], ...] = (
     (_RESPONSES, {"model": "gpt", "input": "Hello"}),
     (_CHAT, {"model": "gpt", "messages": _QUESTION, "stream": True}),
     (_MESSAGES, {"model": "llama", "max_tokens": 64, "top_k": 5, "messages": _QUESTION[:1], "stream": True}),
-    (_CHAT, {"model": "gpt", "messages": [{"role": "user", "content": "fake:server-error"}]}),
+    (_CHAT, {"model": "gpt", "messages": [{"role": "user", "content": "fake:status-503"}]}),
     (_CHAT, {"model": "mini", "messages": _QUESTION, "logit_bias": {"50256": -100}}),
     (_CHAT, {"model": "mini", "messages": _QUESTION, "temperature": 0.2}),
     (_CHAT, {**_RECEIPT, "stream": True}),
