@@ -46,7 +46,7 @@ function draw(root, { file, lines, values, places }) {
   }
   fill(root, h("div", { class: "configuration" }, h("h1", { class: "unseen" }, "Configuration"),
     h("section", { class: "pane", "aria-label": "File" }, h("header", {}, h("h2", {}, "File"), h("code", { class: "soft" }, reveal(file ?? "none"))),
-      rows.length ? h("ol", { class: "source", tabindex: "0", "aria-label": `Lines of ${file}` }, rows) : empty("No file", h("p", {}, "The configuration comes from the environment and from defaults. ", h("code", {}, "dragoman init"), " writes a file."))),
+      rows.length ? h("ol", { class: "source", tabindex: "0", "aria-label": `Lines of ${file}` }, rows) : empty("No file", h("p", {}, "The values come from the command that started dragoman, from the environment and from defaults. ", h("code", {}, "dragoman init"), " writes a file."))),
     h("section", { class: "pane", "aria-label": "Values in effect" }, h("header", {}, h("h2", {}, "Values in effect"), h("span", { class: "grow" }), tally, written, search),
       h("div", { class: "values", tabindex: "0", role: "region", "aria-label": "Settings" }, h("table", { class: "plain" }, h("thead", { class: "unseen" }, h("tr", {}, ["Setting", "Value", "From"].map((name) => h("th", { scope: "col" }, name)))), h("tbody", {}, settings.map(({ row }) => row)))))));
   filter();

@@ -36,6 +36,7 @@ class FakeServer:
     url: str = ""
     about: JsonObject = field(default_factory=lambda: read_fixture("about"))
     state: JsonObject = field(default_factory=lambda: read_fixture("state"))
+    configuration: JsonObject = field(default_factory=lambda: read_fixture("configuration"))
     exchanges: list[JsonObject] = field(default_factory=lambda: read_fixture("exchanges"))
     details: dict[str, JsonObject] = field(default_factory=dict)
     posted: list[tuple[str, JsonObject]] = field(default_factory=list)
@@ -95,7 +96,7 @@ class FakeServer:
             case ["state"]:
                 found = self.state
             case ["configuration"]:
-                found = read_fixture("configuration")
+                found = self.configuration
             case _:
                 found = None
         if found is None:

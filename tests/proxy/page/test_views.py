@@ -181,6 +181,15 @@ async def test_configuration_leads_to_its_lines(page: Page, fake: FakeServer) ->
     )
 
 
+async def test_configuration_without_a_file_may_come_from_the_command(page: Page, fake: FakeServer) -> None:
+    fake.configuration = {"file": None, "lines": [], "values": {"server": {"port": 8080}}, "places": {}}
+    await page.go(f"{fake.url}/#/configuration")
+    await page.until("document.querySelector('.values')")
+    assert "from the command that started dragoman" in await page.run(
+        "document.querySelector('.configuration').innerText"
+    )
+
+
 async def test_a_lost_connection_is_shown_and_comes_back(page: Page, fake: FakeServer) -> None:
     await page.go(fake.url)
     await page.until(READY)
