@@ -27,7 +27,7 @@ _NAMES = (
 )
 _HEADER_NAME = re.compile(r"auth|cookie|credential|key|passw|secret|session|signature|token", re.IGNORECASE)
 _SCHEMES = frozenset({"basic", "bearer", "digest", "negotiate", "token"})
-_COUNTED = re.compile(r"^x-ratelimit-|tokens?$", re.IGNORECASE)  # names of numbers
+_COUNTED = re.compile(r"^(?:x|anthropic)-ratelimit-|tokens$", re.IGNORECASE)  # names of numbers
 _IN_JSON = re.compile(rf'("{_NAMES}"\s*:\s*")((?:[^"\\]|\\.)+)', re.IGNORECASE)
 _IN_TEXT_OF_JSON = re.compile(rf'((?<!\\)(\\{{1,15}}"){_NAMES}\2\s*:\s*\2)(.+?)(?=\2)', re.IGNORECASE)
 _IN_QUERY = re.compile(rf"([?&](?:{_NAMES}|key|token|sig)=)([^&\s\"]+)", re.IGNORECASE)

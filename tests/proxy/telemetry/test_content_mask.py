@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dragoman.proxy.telemetry.content_mask import ContentMask
+from dragoman.proxy.telemetry.content_mask import ContentMask, find_header_secrets
 from dragoman.proxy.telemetry.mask import Mask
 
 _MASK = ContentMask(Mask())
@@ -63,3 +63,17 @@ def test_what_a_name_calls_a_secret_is_masked(text: str, shown: str) -> None:
 )
 def test_a_secret_header_shows_its_scheme_alone(name: str, value: str, shown: str) -> None:
     assert _MASK.mask_header(name, value) == shown
+
+
+@pytest.mark.parametrize("name", ["X-Api-Token", "X-Auth-Token", "X-Amz-Security-Token", "Private-Token", "Token"])
+def test_a_header_named_token_holds_a_secret(name: str) -> None:
+    assert _MASK.mask_header(name, "hunter2-hunter2") == "***"
+    assert find_header_secrets([(name, "hunter2-hunter2")]) == {"hunter2-hunter2"}
+
+
+@pytest.mark.parametrize(
+    "name", ["x-ratelimit-remaining-tokens", "x-prompt-tokens", "anthropic-ratelimit-input-tokens-remaining"]
+)
+def test_a_header_with_a_number_of_tokens_is_shown(name: str) -> None:
+    assert _MASK.mask_header(name, "149984000") == "149984000"
+    assert find_header_secrets([(name, "149984000")]) == set()
