@@ -18,8 +18,9 @@ __all__ = ["EntryNames", "derive_settings", "render_entry"]
 
 _LIMIT_NAMES = ("max_tokens", "max_completion_tokens")
 _MOST_MODELS = 20
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@+-]{0,200}")
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@-]{0,200}")
 """Names of models that need no care in a configuration."""
+_NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9._:/@-]+|\.{2,}")
 _RANKS = {"refused": 0, "crashes": 0, "accepted": 2}
 """How well a name of the limit works; 1 for anything else."""
 
@@ -126,7 +127,7 @@ def _write_provider(findings: Findings, names: EntryNames) -> Iterator[str]:
 def _write_models(findings: Findings, names: EntryNames) -> Iterator[str]:
     settings = derive_settings(findings)
     yield "models:"
-    yield f"  {_scalar(findings.model)}:"
+    yield f"  {_scalar(_name_publicly(findings.model) or names.provider)}:"
     yield "    targets:"
     yield f"      - provider: {_scalar(names.provider)}"
     yield f"        model: {_scalar(findings.model)}"
@@ -140,6 +141,11 @@ def _write_models(findings: Findings, names: EntryNames) -> Iterator[str]:
             yield from _write_evidence(finding, 8, f"{name} {finding.value if finding else ''}: ")
         yield f"        max_tokens_name: {settings['max_tokens_name']}"
     yield from _write_other_models(findings, names)
+
+
+def _name_publicly(model: str) -> str:
+    """A name that a configuration may have for a model whose own name is a path, or has spaces."""
+    return model if _NAME.fullmatch(model) else _NOT_IN_NAMES.sub("-", model).strip("._:/@-")[:200]
 
 
 def _write_field_evidence(findings: Findings, setting: str) -> Iterator[str]:

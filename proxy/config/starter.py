@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 
 from dragoman.local_engine.embedded import NAME
 
+from .values import make_model_name
+
 __all__ = ["MOST_NAMES", "StarterProvider", "write_starter"]
 
 MOST_NAMES = 20
@@ -61,7 +63,10 @@ def _list_models(providers: Sequence[StarterProvider]) -> Iterator[tuple[str, st
     for provider in providers:
         listed = provider.models if 0 < len(provider.models) <= MOST_NAMES else ()
         for name in listed:
-            public = f"{provider.name}/{name}" if name in taken or name == NAME else name
+            public = make_model_name(name) or provider.name
+            public = f"{provider.name}/{public}" if public in taken or public == NAME else public
+            if public in taken:
+                continue
             taken.add(public)
             yield public, _write_target(provider.name, **({} if public == name else {"model": name}))
         if listed:
@@ -75,7 +80,7 @@ def _list_models(providers: Sequence[StarterProvider]) -> Iterator[tuple[str, st
 
 
 def _write_target(provider: str, **settings: str) -> str:
-    text = "".join(f", {key}: {json.dumps(value)}" for key, value in settings.items())
+    text = "".join(f", {key}: {json.dumps(value, ensure_ascii=False)}" for key, value in settings.items())
     return f"{{provider: {provider}{text}}}"
 
 

@@ -41,6 +41,7 @@ __all__ = [
     "is_label",
     "is_model_name",
     "is_model_pattern",
+    "make_model_name",
     "parse_bytes",
     "parse_expiry",
     "parse_seconds",
@@ -57,6 +58,7 @@ MAKE_KEY = "`dragoman keys new` makes a key and its hash"
 """A hint."""
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@-]{0,255}")
+_NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9._:/@-]+|\.{2,}")
 _PATTERN = re.compile(r"[A-Za-z0-9*][A-Za-z0-9._:/@*-]{0,255}")
 _LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
@@ -121,6 +123,11 @@ def parse_expiry(text: str) -> float | None:
 def is_model_name(text: str) -> bool:
     """True for a name that a client may ask for: no `*`, no `..` between slashes."""
     return _NAME.fullmatch(text) is not None and ".." not in text.split("/")
+
+
+def make_model_name(text: str) -> str:
+    """A name that clients may ask for, made of a provider's own, such as a path. Empty if nothing is left."""
+    return text if is_model_name(text) else _NOT_IN_NAMES.sub("-", text).strip("._:/@-")[:256]
 
 
 def is_model_pattern(text: str) -> bool:

@@ -25,6 +25,7 @@ _FRESH = 300.0  # seconds that a list is used
 _RETRY = 30.0  # seconds until a provider that failed is asked again
 _PATIENCE = 3.0  # seconds
 _MOST_NAMES = 1000
+_LONGEST = 256  # characters of a name
 _MOST_BYTES = 4 * 1024 * 1024
 
 
@@ -43,14 +44,15 @@ class ModelCatalog:
             if time.monotonic() < self._until:
                 return
             try:
-                self.names = await self.fetch()
+                self.names = [name for name in await self.fetch() if is_model_name(name)]
                 self._until = time.monotonic() + _FRESH
             except Fault as fault:
                 self._until = time.monotonic() + _RETRY
                 self._observer.warn("model_list_failed", provider=self._provider, message=fault.message)
 
     async def fetch(self) -> list[str]:
-        """Ask the provider for the names of its models, at most 1000. Raises Fault."""
+        """Ask the provider for its own names of its models, at most 1000; some are no public names, such as
+        paths. Raises Fault."""
         call = Call("GET", self._list.path, {}, self._list.query, self._list.headers)
         try:
             async with asyncio.timeout(_PATIENCE):
@@ -66,7 +68,12 @@ class ModelCatalog:
             names = self._list.read_names(orjson.loads(body))
         except orjson.JSONDecodeError:
             raise Fault("upstream_invalid_response", f"{self._provider}: the list of models is not JSON") from None
-        return [name for name in names if is_model_name(name)][:_MOST_NAMES]
+        return [name for name in names if _is_plain(name)][:_MOST_NAMES]
+
+
+def _is_plain(name: str) -> bool:
+    """Whether a configuration may have this name of a model as it is: no pattern, no variable."""
+    return name.isprintable() and 0 < len(name) <= _LONGEST and not set(name) & set("*$")
 
 
 async def _read_body(response: UpstreamResponse) -> bytes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from ruamel.yaml import YAML
 
 from dragoman.contract.learning.entry import EntryNames, derive_settings, render_entry
 from dragoman.contract.learning.findings import Evidence, Findings
@@ -59,3 +60,14 @@ def test_other_models_are_listed_without_what_is_learned() -> None:
     assert '  "other/one:2": {targets: [{provider: p}]}' in entry
     assert "bad name" not in entry
     assert "${X}" not in entry
+
+
+@pytest.mark.parametrize(
+    ("model", "public"),
+    [("/models/qwen 3.gguf", "models/qwen-3.gguf"), ("../a.gguf", "a.gguf"), ("é", "p"), ("org/m:1", "org/m:1")],
+)
+def test_a_model_whose_name_is_a_path_gets_a_public_name(model: str, public: str) -> None:
+    entry = render_entry(make_findings(model), EntryNames("p"), "dragoman learn")
+    models = YAML(typ="safe").load(entry)["models"]
+    assert list(models) == [public]
+    assert models[public]["targets"][0]["model"] == model

@@ -168,6 +168,24 @@ def test_many_models_become_patterns_and_equal_names_get_a_prefix(tmp_path: Path
     assert names(StarterProvider("a", settings, models=["dragoman-mini", "null"])) == ["a/dragoman-mini", "null"]
 
 
+def test_models_whose_names_are_paths_get_public_names(tmp_path: Path) -> None:
+    settings = {"dialect": "openai", "base_url": "http://127.0.0.1:1/v1"}
+    own = ["/models/qwen 3.gguf", "models/qwen-3.gguf", "m 1", "m+1", "m(1", "é👋"]
+    (tmp_path / "a.yaml").write_text(
+        write_starter([StarterProvider("a", settings, models=own)], embedded=False), "utf-8"
+    )
+    checked = check(tmp_path / "a.yaml", {})
+    assert not checked.warnings
+    found = {name: model.targets[0].model for name, model in checked.config.models.items()}
+    assert found == {
+        "models/qwen-3.gguf": "/models/qwen 3.gguf",
+        "a/models/qwen-3.gguf": "models/qwen-3.gguf",
+        "m-1": "m 1",
+        "a/m-1": "m+1",
+        "a": "é👋",
+    }
+
+
 @pytest.mark.parametrize("value", ["plain", "with space # and sign", 'a"b', "a'b", "", "ü=x"])
 def test_a_variable_is_read_as_it_was_written(value: str, tmp_path: Path) -> None:
     (tmp_path / "vars").write_text(write_variable("A", value), "utf-8")
