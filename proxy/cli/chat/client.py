@@ -42,13 +42,15 @@ class ServerUnreachable(ChatError):
 
 
 class ChatClient:
-    """`base_url` ends with /v1, `timeout` is in seconds. Raises ValueError if `base_url` is not an address."""
+    """`base_url` ends with /v1, `timeout` is in seconds. Raises ValueError if `base_url` is not an address, or
+    the key cannot be sent."""
 
     def __init__(self, base_url: str, key: str | None = None, timeout: float = 600.0) -> None:
         try:
             check_base_url(base_url)
         except BadUrl as error:
             raise ValueError(f"{error.message}; expected {error.expected}") from None
+        _check_key(key or "")
         self.base_url = base_url.rstrip("/")
         parts = urlsplit(self.base_url)
         self._connection_class = HTTPSConnection if parts.scheme == "https" else HTTPConnection
@@ -110,6 +112,15 @@ class ChatClient:
         if response.status != 200:
             raise ChatError(_format_error(response.status, _read_body(response), self.base_url), response.status)
         return response
+
+
+def _check_key(key: str) -> None:
+    """Raises ValueError for a key that no header can hold. The error does not show the key, as that of the HTTP client
+    would."""
+    for position, character in enumerate(key, 1):
+        if not "!" <= character <= "~":
+            text = f"character {position} of the key is not allowed in an HTTP header"
+            raise ValueError(f"{text}; does it contain a space or a line break?")
 
 
 def _read_body(response: HTTPResponse) -> bytes:

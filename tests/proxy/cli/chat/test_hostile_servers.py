@@ -84,3 +84,11 @@ def test_no_answer_controls_the_terminal(ask: Ask, status: int, listing: bytes, 
     assert result.exception is None or isinstance(result.exception, SystemExit)
     assert shown in result.output
     assert is_printable(result.output)
+
+
+@pytest.mark.parametrize("key", ["sk-canary\n-1234", "sk-canary-1234\r", "sk-canary 1234", "sk-canary-é"])
+def test_a_key_that_no_header_can_hold_is_explained_and_not_shown(key: str) -> None:
+    result = CliRunner().invoke(app, ["chat", "Hi", "--base-url", "http://127.0.0.1:9/v1", "--api-key", key])
+    assert result.exit_code == 2
+    assert "of the key is not allowed in an HTTP header" in result.stderr
+    assert "canary" not in result.output
