@@ -167,6 +167,8 @@ def _parse_object(data: bytes) -> dict[str, Any]:
 
 
 def _format_error(status: int, body: bytes, base_url: str) -> str:
+    if status == 404 and not urlsplit(base_url).path:
+        return f"nothing is served at this address (status 404); it usually ends with /v1: --base-url {base_url}/v1"
     try:
         return f"{json.loads(body)['error']['message']} (status {status})"
     except (ValueError, KeyError, TypeError, RecursionError):

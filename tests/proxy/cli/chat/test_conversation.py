@@ -9,12 +9,14 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 
 import pytest
+from typer.testing import CliRunner
 
 from dragoman.contract.fakes import FakeProvider
 from dragoman.contract.json_types import JsonObject
 from dragoman.proxy.cli.chat.client import ChatClient, ChatError, ServerUnreachable
 from dragoman.proxy.cli.chat.conversation import choose_model, converse, format_timing
 from dragoman.proxy.cli.chat.temporary_proxy import run_temporary_proxy
+from dragoman.proxy.cli.main import app
 from dragoman.proxy.config.models import Config
 
 ANY: JsonObject = {"targets": [{"provider": "p"}]}
@@ -106,3 +108,11 @@ def type_lines(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
 def test_timings_say_when_the_text_began() -> None:
     assert format_timing([1.0, 1.25, 1.5], 2.0) == "  (1.00 s, first text after 0.25 s)"
     assert format_timing([1.0], 1.5) == "  (0.50 s, no text)"
+
+
+async def test_an_address_without_v1_is_explained() -> None:
+    async with FakeProvider("openai") as fake:
+        arguments = ["chat", "Hi", "--base-url", fake.origin]
+        result = await asyncio.to_thread(CliRunner().invoke, app, arguments)
+    assert result.exit_code == 1
+    assert f"it usually ends with /v1: --base-url {fake.origin}/v1" in result.stderr
