@@ -25,6 +25,7 @@ _FRESH = 300.0  # seconds that a list is used
 _RETRY = 30.0  # seconds until a provider that failed is asked again
 _PATIENCE = 3.0  # seconds
 _MOST_NAMES = 1000
+_HINT = "; is its base_url right? With OpenAI's API it usually ends with /v1"
 _LONGEST = 256  # characters of a name
 _MOST_BYTES = 4 * 1024 * 1024
 
@@ -63,7 +64,8 @@ class ModelCatalog:
             raise Fault("upstream_timeout", text) from None
         if response.status != 200:
             text = f"{self._provider}: the list of models was answered with status {response.status}"
-            raise Fault("upstream_invalid_response", text)
+            hint = _HINT if response.status == 404 and self._list.path == "/models" else ""
+            raise Fault("upstream_invalid_response", text + hint)
         try:
             names = self._list.read_names(orjson.loads(body))
         except orjson.JSONDecodeError:

@@ -87,6 +87,13 @@ async def test_a_wrong_key_is_a_sentence_and_the_file_has_patterns(empty_folder:
     assert list(check(empty_folder / "dragoman.yaml", env).config.models) == ["*", "dragoman-mini"]
 
 
+async def test_an_address_without_v1_is_explained(empty_folder: Path) -> None:
+    async with FakeProvider("openai", api_key="sk-fake") as fake:
+        env = {"OPENAI_BASE_URL": f"{fake.origin}/other", "OPENAI_API_KEY": "sk-fake"}
+        result = await asyncio.to_thread(lambda: run(**env))
+    assert "status 404; is its base_url right? With OpenAI's API it usually ends with /v1" in result.stderr
+
+
 def test_two_providers_that_do_not_answer_keep_their_names_apart(empty_folder: Path) -> None:
     env = {
         "OPENAI_BASE_URL": "http://127.0.0.1:9/v1",
