@@ -37,12 +37,16 @@ class Question:
 
 
 def read_key(variable: str | None, env: Mapping[str, str]) -> str | None:
-    """Read the key from the environment. Exits with status 2 if the variable is not set."""
+    """Read the key from the environment. Exits with status 2 if the variable is not set, or no header can hold its
+    value."""
     if not variable:
         return None
     key = env.get(variable, "").strip()
     if not key:
         exit_with_error(f"the environment variable {variable} is not set")
+    if bad := [position for position, character in enumerate(key, 1) if not "!" <= character <= "~"]:
+        hint = "does it contain a space or a line break?"
+        exit_with_error(f"character {bad[0]} of {variable} is not allowed in an HTTP header; {hint}")
     return key
 
 

@@ -139,3 +139,11 @@ def test_the_provider_is_named_after_its_address(url: str, name: str) -> None:
 def test_drift_explains_a_file_that_it_cannot_read(text: str, command: Command, empty_folder: Path) -> None:
     (empty_folder / "x").write_text(text, "utf-8")
     assert command("drift", "x", "--yes").exit_code == 2
+
+
+def test_a_key_that_no_header_can_hold_is_explained_and_not_shown(command: Command) -> None:
+    arguments = ("learn", "http://127.0.0.1:9", "--api-key-env", "LEARN_KEY", "--yes")
+    result = command(*arguments, LEARN_KEY="sk-canary\n1234")
+    assert result.exit_code == 2
+    assert "character 10 of LEARN_KEY is not allowed in an HTTP header" in result.stderr
+    assert "canary" not in result.output
