@@ -42,7 +42,7 @@ def read_choices(reply: Reply, rules: ReplyRules, ctx: Context, protocol: type[C
     if mode in ("off", "report"):
         for position, choice in enumerate(choices):
             protocol.check_answer(choice, position)
-            if protocol.protocol != "chat" or infer_finish_reason(body, ctx.request) is None:
+            if infer_finish_reason(body, ctx.request) is None:
                 check_finish_reason(choice)
             if rules.finish_reason(body, choice, ctx) is None:
                 ctx.receipt.violations += 1
