@@ -7,6 +7,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Annotated, Any
 
+from .header_values import BAD_SECRET_HINT, explain_bad_secret
 from .rules import After, Before, Bounds, SecretText, TextPattern, reject
 from .urls import BadUrl, check_base_url, check_proxy_url
 
@@ -219,9 +220,8 @@ def _validate_secret(value: SecretText) -> SecretText:
     text = value.get_secret_value()
     if not text:
         reject("empty-secret", "this secret is empty", hint="remove the line if there is no secret")
-    if bad := [position for position, char in enumerate(text, 1) if not "!" <= char <= "~"]:
-        message = f"character {bad[0]} of this secret is not allowed in an HTTP header"
-        reject("bad-secret", message, "visible ASCII characters", "does it contain a space or a line break?")
+    if (message := explain_bad_secret(text, "this secret")) is not None:
+        reject("bad-secret", message, "visible ASCII characters", BAD_SECRET_HINT)
     return value
 
 

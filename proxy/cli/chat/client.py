@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 from dragoman.adapters.sse import Event, Framer, TooLong
 from dragoman.proxy.cli.terminal import remove_controls
+from dragoman.proxy.config.header_values import BAD_SECRET_HINT, explain_bad_secret
 from dragoman.proxy.config.urls import BadUrl, check_base_url
 
 __all__ = ["ChatClient", "ChatError", "Message", "ServerUnreachable"]
@@ -50,7 +51,8 @@ class ChatClient:
             check_base_url(base_url)
         except BadUrl as error:
             raise ValueError(f"{error.message}; expected {error.expected}") from None
-        _check_key(key or "")
+        if (problem := explain_bad_secret(key or "", "the key")) is not None:
+            raise ValueError(f"{problem}; {BAD_SECRET_HINT}")
         self.base_url = base_url.rstrip("/")
         parts = urlsplit(self.base_url)
         self._connection_class = HTTPSConnection if parts.scheme == "https" else HTTPConnection
@@ -112,15 +114,6 @@ class ChatClient:
         if response.status != 200:
             raise ChatError(_format_error(response.status, _read_body(response), self.base_url), response.status)
         return response
-
-
-def _check_key(key: str) -> None:
-    """Raises ValueError for a key that no header can hold. The error does not show the key, as that of the HTTP client
-    would."""
-    for position, character in enumerate(key, 1):
-        if not "!" <= character <= "~":
-            text = f"character {position} of the key is not allowed in an HTTP header"
-            raise ValueError(f"{text}; does it contain a space or a line break?")
 
 
 def _read_body(response: HTTPResponse) -> bytes:

@@ -16,6 +16,7 @@ from dragoman.contract.pacing import Pacer
 from dragoman.contract.transport import HttpTransport
 from dragoman.proxy.cli.options import exit_with_error
 from dragoman.proxy.cli.terminal import remove_controls
+from dragoman.proxy.config.header_values import BAD_SECRET_HINT, explain_bad_secret
 
 from .options import AskOptions
 
@@ -44,9 +45,8 @@ def read_key(variable: str | None, env: Mapping[str, str]) -> str | None:
     key = env.get(variable, "").strip()
     if not key:
         exit_with_error(f"the environment variable {variable} is not set")
-    if bad := [position for position, character in enumerate(key, 1) if not "!" <= character <= "~"]:
-        hint = "does it contain a space or a line break?"
-        exit_with_error(f"character {bad[0]} of {variable} is not allowed in an HTTP header; {hint}")
+    if (problem := explain_bad_secret(key, variable)) is not None:
+        exit_with_error(f"{problem}; {BAD_SECRET_HINT}")
     return key
 
 
